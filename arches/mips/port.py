@@ -139,12 +139,16 @@ def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
     )
 
 
+TRACER_HALF = 0x8120
+"""The upper half of the tracer's address, as entry.S has it."""
+
+
 def address_map(width: int) -> AddressMap:
     """Return the address map for addresses of `width` bytes."""
     high = (1 << 8 * width) - (1 << 32)
     return AddressMap(
         local=high + 0xFFFF_8000,
-        tracer=high + 0x8120_0000,
+        tracer=high + (TRACER_HALF << 16),
         modules=high + 0xC000_0000,
         modules_end=high + 0xC800_0000,
         ring_buffer=high + 0xD000_0000,
@@ -152,6 +156,7 @@ def address_map(width: int) -> AddressMap:
         hashes_end=high + 0xE800_0000,
         direct_map=high + 0x8200_0000,
         host_stack=high + 0x8A00_0000,
+        window=1 << 28,  # jal
     )
 
 
@@ -208,6 +213,12 @@ class MipsPort(BasePort):
         """Return the bit fields of the instruction at `ip`; None for an unknown one."""
         names = [register.name for register in self.facts.abi.pt_regs[:32]]
         return encoding.encoding(ip, text, self.facts.byteorder, names, 1 << self.form.bits)
+
+    def entry_source(self) -> str:
+        """Return the text of entry.S, which names the upper half of the tracer's address."""
+        text = super(MipsPort, self).entry_source()
+        half = self.facts.map.tracer >> 16 & 0xFFFF
+        return text.replace(f"0x{TRACER_HALF:x}", f"0x{half:x}")
 
     def dyn_arch_init(self, mcount: int, caller: int) -> Edit | None:
         """Return the edit that makes mcount jump to `caller`, for far sites."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -37,7 +37,7 @@ from unicorn.unicorn_py3.unicorn import UcContext, uclib
 from ..abi import LOCAL_PAGE_SIZE
 from ..arch import Effect
 from ..crash import Fault
-from ..facts import Facts
+from ..facts import Facts, Register
 from ..memento import attributes
 from .clock import EXECUTED, Clock
 from .delayslots import DelaySlots
@@ -45,7 +45,7 @@ from .faultwatch import FaultWatch
 from .interrupt import Interrupts
 from .longblocks import LongBlockHooks
 from .memory import Memory, Region, host_pages
-from .registers import Registers
+from .registers import Registers, Single
 from .tlb import fill_whole_pages
 
 _STEP_BYTES = 4096  # more than any one instruction, so that a step cannot run away
@@ -412,6 +412,11 @@ class Vcpu:
         for address, data in effect.stores:
             memory.write(address, data)
         self.registers.write(effect.registers)
+
+    def set_controls(self, values: Mapping[Register, int]) -> None:
+        """Set registers that are not among those of `Abi.pt_regs`."""
+        for register, value in values.items():
+            Single(self._uc, register).write(value)
 
     def flush(self, start: int | None = None, end: int | None = None) -> None:
         """Flush translated code, all of it or what overlaps [start, end)."""

@@ -437,6 +437,11 @@ class Modules:
         offset = layout_.fields["state"][1]
         self._machine.memory.write_int(module.this_module + offset, state, 4)
 
+    @property
+    def exported(self) -> Mapping[str, int]:
+        """Addresses of the symbols that the kernel exports, by name."""
+        return self._kernel_exports
+
     @cached_property
     def _kernel_exports(self) -> dict[str, int]:
         """Addresses of the symbols that the kernel exports, by name."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arch import Addresses, Edit, Effect, Relocations, Sites, Stubs, Trampolines
+from ..arch import Addresses, Edit, Effect, KernelText, Relocations, Sites, Stubs, Trampolines
 from ..elf.relocate import RelocationAbi
 from ..encoding import Encoding
-from ..facts import Facts
+from ..facts import AddressMap, Facts, Register
 from .entry_source import read_entry_source
 
 
@@ -55,6 +55,10 @@ class BasePort:
             values[register.name] = value % (1 << 8 * self.facts.pointer_size)
         return Effect(values)
 
+    def unbooted(self, kernel: KernelText) -> Mapping[Register, int]:
+        """Return no registers: functions of the kernel need none that its boot sets."""
+        return {}
+
     def has_delay_slot(self, text: bytes) -> bool:
         """Return False: no branch has a delay slot."""
         return False
@@ -92,6 +96,10 @@ class BasePort:
         """Return this port: it has one way to disable sites. Raises `ValueError` for others."""
         self.check_nop(name)
         return self
+
+    def with_map(self, area: AddressMap, far: tuple[int, int] | None) -> Self:
+        """Return this port with another address map, and `far` as its far area of modules."""
+        return replace(self, facts=replace(self.facts, map=area, modules_far=far))
 
     def check_nop(self, name: str) -> None:
         """Raise `ValueError` if `name` is not one of `Facts.nops`."""

@@ -32,7 +32,10 @@ from ..errors import (
     UsageError,
 )
 from ..ftrace.ftrace import INIT
+from ..kernel import unbooted
+from ..kernel.fit import fitted
 from ..kernel.kernel import KERNEL
+from ..kernel.unbooted import LoadedKernel
 from ..kernel.workloads import check_workload, workload_names
 from ..machine.function import pointer_to
 from ..machine.protection import Protection
@@ -97,7 +100,7 @@ class Session:
     """An open machine; made by `open`."""
 
     def __init__(self, port: Port, spec: MachineSpec, image: Image) -> None:
-        self.port = port
+        self.port = fitted(port, image)
         self.spec = spec
         self.image = image
         self.lock = threading.RLock()
@@ -237,10 +240,11 @@ class Session:
         A kernel without that symbol is a collection of functions to call. The entry point of
         the file does not tell them apart: a linker defaults to the start of the text.
         """
-        entry = self.image.symbols.address_of(START)
+        entry, machine = self.image.symbols.address_of(START), self.boot.machine
         if entry is None:
+            symbols, exports = self.boot.kallsyms, self.boot.modules.exported
+            unbooted.prepare(machine, LoadedKernel(machine, symbols, exports))
             return
-        machine = self.boot.machine
         machine.start(entry, None)
         first = machine.vcpus[0]
         machine.run_until(lambda: first.idle_calls > 0, BOOT_LIMIT_NS, "the boot")
