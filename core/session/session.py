@@ -40,7 +40,9 @@ from ..kernel.workloads import check_workload, workload_names
 from ..machine.function import pointer_to
 from ..machine.protection import Protection
 from ..memento import Restore, attributes, in_order
+from ..modules.modinfo import depends
 from ..modules.module import Module
+from ..modules.tree import ModuleTree
 from ..views.address_map import AddressSpace
 from ..views.call_site import CallSite
 from ..views.disasm import Insn
@@ -395,6 +397,33 @@ class Session:
             module = boot.modules.insmod(self.module_path(name), far, replaced)
             boot.tracefs.module_loaded(module.name)
             return module
+
+    def modprobe(self, name: str) -> list[Module]:
+        """Load a module of the kernel's tree after those that it needs; return the new ones.
+
+        `name` is a name or a path inside a tree. Raises `UsageError` without a tree, for an
+        unknown module, and if `BUNDLED_ONLY` is set; else as `insmod`.
+        """
+        with self.lock:
+            if os.environ.get(BUNDLED_ONLY):
+                raise UsageError("modprobe is off here: choose a module for insmod")
+            path = Path(name)
+            tree = ModuleTree.around(path.absolute()) if path.is_file() else None
+            tree = tree or (self.spec.kernel and ModuleTree.beside(self.spec.kernel)) or None
+            if tree is None:
+                raise UsageError(
+                    "no tree of modules: give the path of a .ko in lib/modules/RELEASE, or a "
+                    "kernel beside it, such as boot/vmlinuz-RELEASE"
+                )
+            files = tree.order(
+                path.name.split(".")[0], lambda each: depends(Image.load(each, self.port.facts))
+            )
+            known = self.boot.modules
+            return [
+                self.insmod(str(each))
+                for each in files
+                if known.find(each.name.split(".")[0]) is None
+            ]
 
     def rmmod(self, name: str) -> None:
         """Unload a module. Raises `ModuleError` (ENOENT, EBUSY) and `GuestError`."""
