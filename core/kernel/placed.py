@@ -13,7 +13,8 @@ from ..elf.headers import Segment
 from ..elf.image import Image
 from ..machine.memory import PAGE_SIZE
 
-LOAD, START = "__per_cpu_load", "__per_cpu_start"
+LOAD, START, END = "__per_cpu_load", "__per_cpu_start", "__per_cpu_end"
+"""Symbols of the per-CPU data in the image."""
 
 
 @dataclass(frozen=True, slots=True)

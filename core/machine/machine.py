@@ -65,6 +65,8 @@ class Machine:
         """The memory of all checkpoints that still exist."""
         self.dmesg = Dmesg()
         self.oopses: list[GuestOops] = []
+        self.fault_address: int | None = None
+        """What the last oops was about, if an address."""
         self.scheduler = Scheduler(self.vcpus, self)
         self.requests = Requests(self)
 
@@ -312,6 +314,7 @@ class Machine:
     def _die(self, vcpu: Vcpu, fault: Fault) -> None:
         """Oops: stop `vcpu` for good, with a report in dmesg and in `oopses`."""
         vcpu.state = State.DEAD
+        self.fault_address = fault.address
         count = len(self.oopses) + 1
         crash = oops.gather(vcpu, self.memory, self.port, self.symbols, fault, count)
         lines = self.port.oops(crash)
@@ -387,4 +390,6 @@ class Machine:
                 vcpu(changed)
 
         log, asked = self.dmesg.save(), self.requests.save()
-        return in_order(memory, log, asked, self.scheduler.save(), attributes(self, "oopses"))
+        return in_order(
+            memory, log, asked, self.scheduler.save(), attributes(self, "oopses", "fault_address")
+        )

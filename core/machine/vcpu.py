@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,7 @@ from unicorn.unicorn_const import (
     UC_CTL_TLB_TYPE,
     UC_HOOK_CODE,
     UC_HOOK_INTR,
+    UC_HOOK_MEM_READ,
     UC_PROT_EXEC,
     UC_PROT_READ,
     UC_PROT_WRITE,
@@ -88,6 +91,15 @@ class Stop:
     fault: Fault | None = None
 
 
+class Read(NamedTuple):
+    """A read of memory by the instruction at `pc`; `size` is in bytes."""
+
+    pc: int
+    address: int
+    size: int
+    value: int
+
+
 _DEADLINE, _CALL, _HALT = Stop(Why.DEADLINE), Stop(Why.CALL), Stop(Why.HALT)
 _REACHED = Stop(Why.REACHED)
 
@@ -146,6 +158,8 @@ class Vcpu:
         """Old bytes in blocks that were translated before a change, by block and address."""
         self._restored = False
         """Whether a checkpoint was restored without a flush of everything."""
+        self._before_run: Callable[[], None] | None = None
+        """Called before each run, while reads are recorded."""
         self._spent = False
         """Whether the engine must be replaced before it runs again."""
         self._equip()
@@ -246,6 +260,8 @@ class Vcpu:
         """
         if self._spent:
             self._replace_engine()
+        if self._before_run is not None:
+            self._before_run()
         inside, self._inside = self._inside, None
         stop = _DEADLINE
         if inside is not None and inside == self.registers.pc:
@@ -366,6 +382,35 @@ class Vcpu:
         if stop is None and self._inside is None and self._clock.stop_requested:
             stop = _CALL
         return stop
+
+    @contextmanager
+    def recording(self, reads: deque[Read], since: int) -> Iterator[None]:
+        """Add the reads of memory after virtual time `since` (ns) to `reads`, meanwhile.
+
+        Runs are much slower from then on.
+        """
+        order = self._memory.byteorder
+
+        def each(uc: Uc, access: int, address: int, size: int, value: int, data: object) -> None:
+            with suppress(UcError):
+                raw = int.from_bytes(uc.mem_read(address, size), order)
+                reads.append(Read(self.registers.pc, address, size, raw))
+
+        hooks: list[int] = []
+
+        def begin() -> None:
+            if not hooks and self.ticks >= since:
+                self._flush_all()
+                hooks.append(self._uc.hook_add(UC_HOOK_MEM_READ, each))
+
+        self._before_run = begin
+        try:
+            yield
+        finally:
+            self._before_run = None
+            for hook in hooks:
+                self._uc.hook_del(hook)
+            self._flush_all()
 
     def stop_at(self, places: Collection[int]) -> None:
         """Have runs stop with `Why.REACHED` before the instructions at `places`.

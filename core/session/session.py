@@ -53,7 +53,7 @@ from ..views.path import Hop
 from ..views.recording import Call, FirstChange, Recording, call_at, first_change, recording
 from ..views.stack import Stack
 from ..views.stepping import Stepping
-from . import checkpoint
+from . import checkpoint, without_boot
 from .boot import Boot
 from .history import History
 from .journal import Journal
@@ -359,6 +359,8 @@ class Session:
             most = self.port.facts.abi.most_arguments
             if len(arguments) > most:
                 raise UsageError(f"a call takes at most {most} arguments")
+            if self.image.symbols.address_of(START) is None:
+                return without_boot.call(self.boot, pointer, arguments)
             return self.boot.machine.requests.call(pointer, arguments)
 
     # Modules
