@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arch import Addresses
 from ..elf.image import Image
@@ -71,6 +73,67 @@ def exports(
         if found:
             return found
     return {}
+
+
+def find_exports(image: Image) -> dict[str, int]:
+    """Return the exports of a kernel without sections: those of its longest run of entries.
+
+    Each entry has the address of something in the kernel's memory, and that of a name, which may
+    be the end of another name. Offsets are tried first, then pointers, as in `exports`.
+    """
+    facts = image.facts
+    best: dict[str, int] = {}
+    for segment in image.segments:
+        raw = image.segment_data(segment)
+        for kind in ("i4", f"u{facts.pointer_size}"):
+            width = int(kind[1:])
+            raw_words = raw[: len(raw) // width * width].view(
+                ("<" if facts.byteorder == "little" else ">") + kind
+            )
+            targets = raw_words.astype(np.int64)
+            if kind == "i4":
+                targets = targets + np.arange(len(raw_words), dtype=np.int64) * 4
+            else:
+                targets = targets - np.array(segment.address, np.uint64).astype(np.int64)
+            first = min(each.address for each in image.segments) - segment.address
+            last = max(each.address + each.memsz for each in image.segments) - segment.address
+            start, count = _longest(raw, targets, first, last)
+            if count < _SAMPLE:
+                continue
+            table = raw[start * width : (start + 3 * count) * width].tobytes()
+            found = exports(
+                table, segment.address + start * width, facts, partial(image_bytes, image)
+            )
+            best = max(best, found, key=len)
+    return best
+
+
+def _longest(
+    raw: NDArray[np.uint8], targets: NDArray[np.int64], start: int, end: int
+) -> tuple[int, int]:
+    """Return the first word of the longest run of entries of three words, and their number.
+
+    `targets` has the offset in `raw` to which each word leads. The kernel's memory is from
+    offset `start` to `end`.
+    """
+    inside = (targets > 0) & (targets < len(raw))
+    rows = np.flatnonzero(inside)
+    at = targets[rows]
+    first = raw[at]
+    letters = (first | 0x20 >= ord("a")) & (first | 0x20 <= ord("z")) | (first == ord("_"))
+    names = np.zeros(len(targets), np.bool_)
+    names[rows] = letters
+    entry = (targets[:-1] >= start) & (targets[:-1] < end) & names[1:]
+    best = 0, 0
+    for offset in range(3):
+        lane = np.concatenate([[False], entry[offset::3], [False]])
+        edges = np.flatnonzero(lane[1:] != lane[:-1]).reshape(-1, 2)
+        if len(edges):
+            longest = edges[np.argmax(edges[:, 1] - edges[:, 0])]
+            count = int(longest[1] - longest[0])
+            if count > best[1]:
+                best = offset + 3 * int(longest[0]), count
+    return best
 
 
 _SAMPLE = 16

@@ -46,7 +46,7 @@ from ..kernel.placed import LOAD, START
 from ..machine.function import function_at
 from ..machine.machine import Machine
 from ..memento import Restore, attributes
-from .modinfo import depends, exports, image_bytes, image_string, modinfo
+from .modinfo import depends, exports, find_exports, image_bytes, image_string, modinfo
 
 STUB_SUFFIX = ".stub"
 """Appended to the callee's name to name a stub for which the kernel has no name."""
@@ -484,6 +484,8 @@ class Modules:
                 raw, at = kernel.data(table).tobytes(), table.address
                 found |= exports(raw, at, kernel.facts, partial(image_bytes, kernel))
         if kernel.section(KSYMTABS[0]) is not None:
+            return found
+        if not self.boots and (found := find_exports(kernel)):
             return found
         rows = np.flatnonzero(symbols.defined & (symbols.binding == STB_GLOBAL))
         return {symbols.names[row]: int(symbols.address[row]) for row in rows.tolist()}
