@@ -236,8 +236,8 @@ class KernelText(Protocol):
         """Return the address of a symbol or of an exported name, or None."""
         ...
 
-    def text(self, name: str) -> tuple[int, bytes]:
-        """Return address and code of a function; no bytes if it is unknown."""
+    def text(self, place: str | int) -> tuple[int, bytes]:
+        """Return address and code of a function, or from an address on; no bytes if unknown."""
         ...
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from capstone import CS_ARCH_MIPS, CS_MODE_BIG_ENDIAN, CS_MODE_LITTLE_ENDIAN
@@ -33,7 +33,7 @@ from unicorn.unicorn_const import (
     UC_MODE_MIPS64,
 )
 
-from ...core.arch import Edit, Effect, Sites
+from ...core.arch import Edit, Effect, KernelText, Sites
 from ...core.crash import Crash
 from ...core.encoding import Encoding
 from ...core.facts import (
@@ -213,6 +213,40 @@ class MipsPort(BasePort):
         """Return the bit fields of the instruction at `ip`; None for an unknown one."""
         names = [register.name for register in self.facts.abi.pt_regs[:32]]
         return encoding.encoding(ip, text, self.facts.byteorder, names, 1 << self.form.bits)
+
+    def enter_call(
+        self, function: int, arguments: Sequence[int], sp: int, return_to: int
+    ) -> Effect:
+        """Return the registers of a call; o32 has the fifth argument and further ones on the stack.
+
+        They are above the room for the first four.
+        """
+        abi, word = self.facts.abi, self.facts.pointer_size
+        if len(arguments) > abi.most_arguments:
+            raise ValueError(f"a call takes at most {abi.most_arguments} arguments")
+        first, more = arguments[: len(abi.arguments)], arguments[len(abi.arguments) :]
+        below = sp - word * len(more)
+        effect = super(MipsPort, self).enter_call(function, first, below, return_to)
+        if not more:
+            return effect
+        order: Literal["little", "big"] = "big" if self.form.order == "big" else "little"
+        values = [value % (1 << 8 * word) for value in more]
+        pushed = b"".join(value.to_bytes(word, order) for value in values)
+        return replace(effect, stores=((effect.registers["sp"] + abi.call_frame, pushed),))
+
+    def unbooted(self, kernel: KernelText) -> Mapping[Register, int]:
+        """Return $28, the thread_info of the first task, as `kernel_entry` sets it.
+
+        Its LUI and ADDIU are after `__kernel_entry`, which jumps there, or in `kernel_entry`.
+        """
+        if self.facts.pointer_size != insn.WORD:
+            return {}
+        start, text = kernel.text("__kernel_entry")
+        entry = self.call_target(start, text[: insn.CALL]) if text else None
+        _, code = kernel.text("kernel_entry" if entry is None else entry)
+        gp = insn.loaded(code, insn.GP, self.form.order)
+        register = next(each for each in self.facts.abi.pt_regs if each.name == "gp")
+        return {} if gp is None else {register: gp}
 
     def entry_source(self) -> str:
         """Return the text of entry.S, which names the upper half of the tracer's address."""

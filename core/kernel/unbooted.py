@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..errors import MemoryFault
 from ..machine.machine import Machine
 from .kallsyms import Kallsyms
 
@@ -30,16 +29,14 @@ class LoadedKernel:
         found = self._symbols.address(name)
         return self._exports.get(name) if found is None else found
 
-    def text(self, name: str) -> tuple[int, bytes]:
-        """Return address and code of a function; no bytes if it is unknown."""
-        symbol = self._symbols.lookup(self.address(name) or 0)
-        if symbol is None:
+    def text(self, place: str | int) -> tuple[int, bytes]:
+        """Return address and code of a function, or from an address on; no bytes if unknown."""
+        address = self.address(place) if isinstance(place, str) else place
+        symbol = self._symbols.lookup(address or 0)
+        if symbol is None or address is None:
             return 0, b""
-        size = min(symbol.size, MOST_TEXT)
-        try:
-            return symbol.address, self._memory.read(symbol.address, size)
-        except MemoryFault:
-            return symbol.address, b""
+        size = min(symbol.address + symbol.size - address, MOST_TEXT)
+        return address, self._memory.read_mapped(address, size)
 
 
 def prepare(machine: Machine, kernel: LoadedKernel) -> None:

@@ -44,7 +44,7 @@ class BasePort:
         Such an ABI has a link register too; other ports override this verb.
         """
         abi = self.facts.abi
-        if abi.link is None or abi.stack_arguments:
+        if abi.link is None:
             raise NotImplementedError("a call that stores on the stack")
         if len(arguments) > len(abi.arguments):
             raise ValueError(f"a call takes at most {len(abi.arguments)} arguments")

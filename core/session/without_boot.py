@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import DynftraceError, GuestError, GuestHang, GuestOops, MemoryFault
+from ..kernel.fit import TRACER_SIZE
 from ..kernel.placed import END, LOAD, START
 from ..machine.vcpu import Read
 
@@ -92,8 +93,10 @@ def _fault(boot: Boot, reads: list[Read], ended: _Ended) -> str:
     if ended.address is None:
         return f"{where} cannot run here: `{text}`" if text else ""
     size = boot.port.facts.pointer_size
-    stack = boot.machine.port.facts.map.host_stack
+    stack, tracer = boot.port.facts.map.host_stack, boot.port.facts.map.tracer
     for read in reversed(reads):
+        if tracer <= read.pc < tracer + TRACER_SIZE:
+            continue
         if read.size != size or not 0 <= ended.address - read.value < NEAR:
             continue
         if read.value >= NEAR or stack <= read.address < stack + (1 << 20):
@@ -111,8 +114,14 @@ def _fault(boot: Boot, reads: list[Read], ended: _Ended) -> str:
 
 def _hang(boot: Boot, reads: list[Read]) -> str:
     """Return what a call without an end reads again and again; empty if that is not known."""
-    stack = boot.machine.port.facts.map.host_stack
-    data = [read for read in reads if not stack <= read.address < stack + (1 << 20)]
+    stack = boot.port.facts.map.host_stack
+    tracer = boot.port.facts.map.tracer
+    data = [
+        read
+        for read in reads
+        if not stack <= read.address < stack + (1 << 20)
+        and not tracer <= read.pc < tracer + TRACER_SIZE
+    ]
     if not data:
         return ""
     (address, pc), times = Counter((read.address, read.pc) for read in data).most_common(1)[0]

@@ -59,7 +59,7 @@ def test_the_current_task_of_a_kernel_without_a_boot() -> None:
         def address(self, name: str) -> int | None:
             return self.task if name == "init_task" else None
 
-        def text(self, name: str) -> tuple[int, bytes]:
+        def text(self, place: str | int) -> tuple[int, bytes]:
             return start, self.code
 
     port = arches.load("arm64")
