@@ -124,7 +124,8 @@ def layout(image: Image, stubs_size: int = 0, stubs_align: int = 1) -> Layout:
     """
     groups: dict[str, list[Section]] = {TEXT: [], RODATA: [], DATA: []}
     for section in image.sections:
-        if section.loaded and section.name not in NOT_LOADED:
+        # An empty section has an address too: relocations may refer to it.
+        if section.flags & elf.SHF_ALLOC and section.name not in NOT_LOADED:
             writable = bool(section.flags & elf.SHF_WRITE)
             groups[TEXT if section.executable else DATA if writable else RODATA].append(section)
     offsets: dict[int, int] = {}
