@@ -7,6 +7,7 @@ NULL, or the word that a loop waits for. Then the machine is put back to where t
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -31,6 +32,9 @@ WATCHED_NS = 100_000
 
 NEAR = 4096
 """Most bytes from a pointer to what is accessed through it."""
+
+_PLACE, _WORD = re.compile(r"[\[(]([^\])]*)[\])]"), re.compile(r"[\w$]+")
+"""A memory operand, and the words in it."""
 
 LAST = 20_000
 """Most reads that are kept."""
@@ -102,7 +106,7 @@ def _fault(boot: Boot, reads: list[Read], ended: _Ended) -> str:
         if read.value >= NEAR or stack <= read.address < stack + (1 << 20):
             continue
         target = _text(boot, read.pc).partition(" ")[2].partition(",")[0].strip()
-        if target and target in text.partition(" ")[2]:
+        if target and any(target in _WORD.findall(part) for part in _PLACE.findall(text)):
             return (
                 f"{where} uses the pointer in {_name(boot, read.address)}, which is still NULL: "
                 "the kernel has not booted"

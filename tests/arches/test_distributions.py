@@ -86,9 +86,11 @@ def test_buffers_come_back(user: User) -> None:
 def test_all_sites_are_patched_and_traced(user: User) -> None:
     assert len(user.session.boot.ftrace.records) > 29_000
     user("echo function_graph > current_tracer")
-    user('call vprintk "\\0016hello\\n" 0')
+    # On i386 the arguments of _printk are on the stack.
+    function = "vprintk_default" if user.session.port.facts.name == "i386" else "_printk"
+    user(f'call {function} "\\0016hello\\n" 0')
     trace = user("cat trace")
-    assert "vprintk() {" in trace and "vprintk_emit() {" in trace
+    assert f"{function}() {{" in trace and "vprintk_emit() {" in trace
     user("echo nop > current_tracer; echo > trace")
 
 
@@ -96,11 +98,16 @@ def test_a_module_runs_and_is_traced(user: User) -> None:
     user("modprobe crc7; modprobe isofs; mem alloc date 8")
     assert user.call('crc7_be 0 "123456789" 9') & 0xFF == 0x75 << 1
     user("mem write date 7e 0b 17 04 32 00 00")
-    user("echo iso_date > set_ftrace_filter; echo function > current_tracer")
+    # Far sites with a sixth word, `addiu t4`, are not known to the port: ftrace refuses them.
+    known = user.session.port.facts.name != "mipsel"
+    assert user.session.boot.ftrace.disabled != known
+    if known:
+        user("echo iso_date > set_ftrace_filter; echo function > current_tracer")
     expected = calendar.timegm((2026, 11, 23, 4, 50, 0))
     assert user.call("iso_date @date 0") & 0xFFFF_FFFF == expected
-    assert "iso_date" in user("cat trace")
-    user("echo nop > current_tracer; echo > set_ftrace_filter")
+    if known:
+        assert ": iso_date <-" in user("cat trace")
+        user("echo nop > current_tracer; echo > set_ftrace_filter")
 
 
 def test_what_needs_a_boot_says_so(user: User) -> None:
