@@ -113,7 +113,10 @@ def _fault(boot: Boot, reads: list[Read], ended: _Ended) -> str:
             )
     if ended.address < NEAR:
         return f"{where} uses a NULL pointer, which it was given or which the boot sets"
-    return ""
+    region = boot.machine.memory.region_at(ended.address)
+    if region is not None:
+        return f"{where} cannot use {_name(boot, ended.address)}: its memory does not allow that"
+    return f"{where} uses memory that the boot maps, or none"
 
 
 def _hang(boot: Boot, reads: list[Read]) -> str:
