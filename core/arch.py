@@ -60,7 +60,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .encoding import Encoding
-from .facts import Facts, Stub
+from .facts import AddressMap, Facts, Register, Stub
 
 if TYPE_CHECKING:
     from .crash import Crash
@@ -229,6 +229,18 @@ class Effect:
     stores: tuple[tuple[int, bytes], ...] = ()
 
 
+class KernelText(Protocol):
+    """A loaded kernel, as far as a port looks for the places that its boot code uses."""
+
+    def address(self, name: str) -> int | None:
+        """Return the address of a symbol or of an exported name, or None."""
+        ...
+
+    def text(self, place: str | int) -> tuple[int, bytes]:
+        """Return address and code of a function, or from an address on; no bytes if unknown."""
+        ...
+
+
 class Stubs(Protocol):
     """How an architecture makes the stubs of its modules."""
 
@@ -335,6 +347,14 @@ class Port(Protocol):
         """
         ...
 
+    def unbooted(self, kernel: KernelText) -> Mapping[Register, int]:
+        """Return what a CPU needs for the functions of a `kernel` that has not booted.
+
+        These are the registers that boot code sets before the first function in C: the
+        pointers to per-CPU data and to the current task. Empty if none is needed or known.
+        """
+        ...
+
     def has_delay_slot(self, text: bytes) -> bool:
         """Return whether `text` begins with a branch that has a delay slot."""
         ...
@@ -433,6 +453,10 @@ class Port(Protocol):
 
         Raises `ValueError` for a name that is not one of them.
         """
+        ...
+
+    def with_map(self, area: AddressMap, far: tuple[int, int] | None) -> Port:
+        """Return this port with `area` as its `Facts.map` and `far` as its `modules_far`."""
         ...
 
     def explain(self, ip: int, expected: bytes, found: bytes) -> str:

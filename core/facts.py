@@ -236,6 +236,9 @@ class AddressMap:
     """Free RAM that the kernel's page allocator gets."""
     host_stack: int
     """Stacks for calls that the machine makes."""
+    window: int = 0
+    """Size in bytes of the aligned window in which the code model wants all code that is near
+    the kernel's; 0 if the reach of a branch is all that counts."""
 
 
 @dataclass(frozen=True, slots=True)

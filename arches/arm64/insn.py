@@ -191,3 +191,21 @@ def _register(number: int) -> int:
 
 def _signed(value: int, bits: int) -> int:
     return value - (value >> (bits - 1) << bits)
+
+
+def address_before(start: int, text: bytes, last: int) -> int | None:
+    """Return the address that ADRP and ADD put into the register that `last` reads.
+
+    `text` is code at `start`. `last` is an instruction with that register in its lowest five
+    bits. None if the code has no such three instructions in a row.
+    """
+    code = words(text[: len(text) // WORD * WORD])
+    for row in range(len(code) - 2):
+        register = code[row + 2] & 0x1F
+        page, low = adrp_fields(code[row]), add_fields(code[row + 1])
+        if code[row + 2] & ~0x1F != last or page is None or low is None:
+            continue
+        if page[0] == register and low[:2] == (register, register):
+            base = (start + row * WORD) >> PAGE_BITS << PAGE_BITS
+            return (base + (page[1] << PAGE_BITS) + low[2]) % (1 << 64)
+    return None

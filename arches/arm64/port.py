@@ -26,7 +26,7 @@ from capstone import CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN
 from unicorn import arm64_const
 from unicorn.unicorn_const import UC_ARCH_ARM64, UC_MODE_ARM
 
-from ...core.arch import Addresses, Edit, Effect, Sites
+from ...core.arch import Addresses, Edit, Effect, KernelText, Sites
 from ...core.crash import Crash
 from ...core.elf.relocate import RelocationAbi
 from ...core.encoding import Encoding
@@ -53,10 +53,14 @@ PC = Register("pc", arm64_const.UC_ARM64_REG_PC)
 PSTATE = Register("pstate", arm64_const.UC_ARM64_REG_PSTATE)
 LINK = GENERAL[insn.LR]
 
+SP_EL0 = Register("sp_el0", arm64_const.UC_ARM64_REG_SP_EL0)
+MSR_SP_EL0 = 0xD518_4100
+"""`msr sp_el0, x0`; the register is in the low five bits."""
+
 CONTROLS = (
     (PSTATE, 0x4000_0005),  # EL1h, interrupts on
     (Register("fpcr", arm64_const.UC_ARM64_REG_FPCR), 0),
-    (Register("sp_el0", arm64_const.UC_ARM64_REG_SP_EL0), 0xFFFF_0000_0012_3000),  # current
+    (SP_EL0, 0xFFFF_0000_0012_3000),  # current
     (Register("tpidr_el0", arm64_const.UC_ARM64_REG_TPIDR_EL0), 0xAAAA_0000_0000),
     (Register("tpidr_el1", arm64_const.UC_ARM64_REG_TPIDR_EL1), 0x1234_5000),  # per-CPU data
 )
@@ -136,6 +140,16 @@ class Arm64Port(BasePort):
 
     form: Form
     relocation_abi: ClassVar[RelocationAbi] = reloc.ABI
+
+    def unbooted(self, kernel: KernelText) -> Mapping[Register, int]:
+        """Return SP_EL0, the current task: init_task, as `__primary_switched` sets it.
+
+        Before CPU 0 has its own copy, per-CPU data is where it is linked: TPIDR_EL1 is 0.
+        """
+        task = kernel.address("init_task")
+        if task is None:
+            task = insn.address_before(*kernel.text("__primary_switched"), MSR_SP_EL0)
+        return {} if task is None else {SP_EL0: task}
 
     def is_return_address(self, before: bytes) -> bool:
         """Return whether `before` ends in a branch that sets x30."""

@@ -83,6 +83,8 @@ Processor Supplement, chapter 3.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -97,7 +99,7 @@ WORD = 4
 CALL = 2 * WORD
 """Bytes of a call, with its delay slot."""
 
-ZERO, AT, V1, SP, RA = 0, 1, 3, 29, 31
+ZERO, AT, V1, GP, SP, RA = 0, 1, 3, 28, 29, 31
 """Numbers of registers."""
 
 DSLL32_V1 = 0x0003_183C
@@ -314,3 +316,12 @@ def is_call(word: int) -> bool:
     if opcode == SPECIAL:
         return word & 0x3F == JALR
     return opcode in (JAL, JALX) or (opcode == REGIMM and rt in _REGIMM_CALLS)
+
+
+def loaded(text: bytes, register: int, order: str) -> int | None:
+    """Return what a LUI and the ADDIU after it put into `register` first; None without them."""
+    code = [word_at(text, order, at) for at in range(0, len(text) // WORD * WORD, WORD)]
+    for high, low in pairwise(code):
+        if high & ~0xFFFF == lui(register, 0) and low & ~0xFFFF == addiu(register, register, 0):
+            return ((high & 0xFFFF) << 16) + _signed(low & 0xFFFF, 16) & 0xFFFF_FFFF
+    return None

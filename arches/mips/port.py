@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from capstone import CS_ARCH_MIPS, CS_MODE_BIG_ENDIAN, CS_MODE_LITTLE_ENDIAN
@@ -33,7 +33,7 @@ from unicorn.unicorn_const import (
     UC_MODE_MIPS64,
 )
 
-from ...core.arch import Edit, Effect, Sites
+from ...core.arch import Edit, Effect, KernelText, Sites
 from ...core.crash import Crash
 from ...core.encoding import Encoding
 from ...core.facts import (
@@ -140,12 +140,16 @@ def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
     )
 
 
+TRACER_HALF = 0x8120
+"""The upper half of the tracer's address, as entry.S has it."""
+
+
 def address_map(width: int) -> AddressMap:
     """Return the address map for addresses of `width` bytes."""
     high = (1 << 8 * width) - (1 << 32)
     return AddressMap(
         local=high + 0xFFFF_8000,
-        tracer=high + 0x8120_0000,
+        tracer=high + (TRACER_HALF << 16),
         modules=high + 0xC000_0000,
         modules_end=high + 0xC800_0000,
         ring_buffer=high + 0xD000_0000,
@@ -153,6 +157,7 @@ def address_map(width: int) -> AddressMap:
         hashes_end=high + 0xE800_0000,
         direct_map=high + 0x8200_0000,
         host_stack=high + 0x8A00_0000,
+        window=1 << 28,  # jal
     )
 
 
@@ -215,6 +220,46 @@ class MipsPort(BasePort):
         """Return the bit fields of the instruction at `ip`; None for an unknown one."""
         names = [register.name for register in self.facts.abi.pt_regs[:32]]
         return encoding.encoding(ip, text, self.facts.byteorder, names, 1 << self.form.bits)
+
+    def enter_call(
+        self, function: int, arguments: Sequence[int], sp: int, return_to: int
+    ) -> Effect:
+        """Return the registers of a call; o32 has the fifth argument and further ones on the stack.
+
+        They are above the room for the first four.
+        """
+        abi, word = self.facts.abi, self.facts.pointer_size
+        if len(arguments) > abi.most_arguments:
+            raise ValueError(f"a call takes at most {abi.most_arguments} arguments")
+        first, more = arguments[: len(abi.arguments)], arguments[len(abi.arguments) :]
+        below = sp - word * len(more)
+        effect = super(MipsPort, self).enter_call(function, first, below, return_to)
+        if not more:
+            return effect
+        order: Literal["little", "big"] = "big" if self.form.order == "big" else "little"
+        values = [value % (1 << 8 * word) for value in more]
+        pushed = b"".join(value.to_bytes(word, order) for value in values)
+        return replace(effect, stores=((effect.registers["sp"] + abi.call_frame, pushed),))
+
+    def unbooted(self, kernel: KernelText) -> Mapping[Register, int]:
+        """Return $28, the thread_info of the first task, as `kernel_entry` sets it.
+
+        Its LUI and ADDIU are after `__kernel_entry`, which jumps there, or in `kernel_entry`.
+        """
+        if self.facts.pointer_size != insn.WORD:
+            return {}
+        start, text = kernel.text("__kernel_entry")
+        entry = self.call_target(start, text[: insn.CALL]) if text else None
+        _, code = kernel.text("kernel_entry" if entry is None else entry)
+        gp = insn.loaded(code, insn.GP, self.form.order)
+        register = next(each for each in self.facts.abi.pt_regs if each.name == "gp")
+        return {} if gp is None else {register: gp}
+
+    def entry_source(self) -> str:
+        """Return the text of entry.S, which names the upper half of the tracer's address."""
+        text = super(MipsPort, self).entry_source()
+        half = self.facts.map.tracer >> 16 & 0xFFFF
+        return text.replace(f"0x{TRACER_HALF:x}", f"0x{half:x}")
 
     def dyn_arch_init(self, mcount: int, caller: int) -> Edit | None:
         """Return the edit that makes mcount jump to `caller`, for far sites."""

@@ -125,7 +125,8 @@ def layout(image: Image, stubs_size: int = 0, stubs_align: int = 1) -> Layout:
     """
     groups: dict[str, list[Section]] = {TEXT: [], RODATA: [], DATA: []}
     for section in image.sections:
-        if section.loaded and section.name not in NOT_LOADED:
+        # An empty section has an address too: relocations may refer to it.
+        if section.flags & elf.SHF_ALLOC and section.name not in NOT_LOADED:
             writable = bool(section.flags & elf.SHF_WRITE)
             groups[TEXT if section.executable else DATA if writable else RODATA].append(section)
     offsets: dict[int, int] = {}
@@ -182,16 +183,18 @@ def link(
     toc: int = 0,
     stubs: StubTable | None = None,
     replaced: tuple[str, str] | None = None,
+    shifts: Mapping[str, int] | None = None,
 ) -> Linked:
     """Resolve the symbols of `image` and relocate it for `base`.
 
-    `toc` is its TOC pointer; far callees get a stub of `stubs`. With `replaced`, two symbols,
+    `toc` is its TOC pointer; far callees get a stub of `stubs`. Symbols in a section of `shifts`
+    have the value of their address minus that many bytes. With `replaced`, two symbols,
     calls of the first become calls of the second. Raises `ModuleError`, or one derived from it,
     about module `name`, `UsageError` if there is nothing to replace, and `ImageError` if the file
     contradicts itself.
     """
     bases = where.bases(base)
-    symbols = _located(image, name, bases, resolve)
+    symbols = _located(image, name, bases, resolve, shifts or {})
     tables = [each for each in image.relocations() if each.target.index in bases]
     count = 0
     if replaced is not None:
@@ -275,7 +278,13 @@ def relocations(
     )
 
 
-def _located(image: Image, name: str, bases: Mapping[int, int], resolve: Resolver) -> SymbolTable:
+def _located(
+    image: Image,
+    name: str,
+    bases: Mapping[int, int],
+    resolve: Resolver,
+    shifts: Mapping[str, int],
+) -> SymbolTable:
     """Return the symbols of `image` with their addresses, undefined ones resolved."""
     table = image.symbols
     common = np.flatnonzero(table.shndx == elf.SHN_COMMON)
@@ -287,8 +296,9 @@ def _located(image: Image, name: str, bases: Mapping[int, int], resolve: Resolve
     starts = np.zeros(max(len(image.sections), 1), np.uint64)
     limits = np.zeros_like(starts)
     for index, base in bases.items():
-        starts[index] = base
-        limits[index] = base + image.sections[index].size
+        start = (base - shifts.get(image.sections[index].name, 0)) % (1 << 64)
+        starts[index] = start
+        limits[index] = start + image.sections[index].size
     inside = np.where(table.shndx < elf.SHN_LORESERVE, table.shndx, 0).astype(np.intp)
     address = table.address + starts[inside]
     used = [each.symbol for each in image.relocations() if each.target.index in bases]

@@ -196,12 +196,26 @@ class Ftrace:
         if isinstance(self._tracer, Untraceable):
             return
         caller = self._tracer.entry[CALLER]
-        edit = self.port.dyn_arch_init(self.mcount, caller)
+        edit = self._after_mcount(self.port.dyn_arch_init(self.mcount, caller))
         self.init_edit = edit
         if edit is not None:
             self.text.apply(edit, FtraceBugType.INIT, caller, STOP_MACHINE)
             code = edit.replacement[0].tobytes()
             self._by_mcount = (ModuleStub(int(edit.address[0]), code, caller, CALLER),)
+
+    def _after_mcount(self, edit: Edit | None) -> Edit | None:
+        """Return the change of mcount, from a branch to ftrace_stub if it begins with that.
+
+        Linux has such a branch, and `ftrace_dyn_arch_init` makes it a nop.
+        """
+        stub = self.kernel.symbols.address_of("ftrace_stub")
+        if edit is None or stub is None:
+            return edit
+        address = int(edit.address[0])
+        found = self._memory.read_mapped(address, edit.expected.shape[1])
+        if self.port.call_target(address, found) != stub:
+            return edit
+        return replace(edit, expected=np.frombuffer(found, np.uint8)[None, :])
 
     def _stubs_of_kernel(self, ips: Addresses) -> tuple[ModuleStub, ...]:
         """Return mcount as a stub of `ftrace_caller` if the kernel's sites call nothing else."""

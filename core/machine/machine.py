@@ -66,6 +66,8 @@ class Machine:
         """The memory of all checkpoints that still exist."""
         self.dmesg = Dmesg()
         self.oopses: list[GuestOops] = []
+        self.fault_address: int | None = None
+        """What the last oops was about, if an address."""
         self.scheduler = Scheduler(self.vcpus, self)
         self.requests = Requests(self)
         self.updates = Updates(self)
@@ -315,6 +317,7 @@ class Machine:
     def _die(self, vcpu: Vcpu, fault: Fault) -> None:
         """Oops: stop `vcpu` for good, with a report in dmesg and in `oopses`."""
         vcpu.state = State.DEAD
+        self.fault_address = fault.address
         count = len(self.oopses) + 1
         crash = oops.gather(vcpu, self.memory, self.port, self.symbols, fault, count)
         lines = self.port.oops(crash)
@@ -400,4 +403,5 @@ class Machine:
                 vcpu(changed)
 
         log, asked = self.dmesg.save(), in_order(self.requests.save(), self.updates.save())
-        return in_order(memory, log, asked, self.scheduler.save(), attributes(self, "oopses"))
+        own = attributes(self, "oopses", "fault_address")
+        return in_order(memory, log, asked, self.scheduler.save(), own)

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,7 @@ from unicorn.unicorn_const import (
     UC_CTL_TLB_TYPE,
     UC_HOOK_CODE,
     UC_HOOK_INTR,
+    UC_HOOK_MEM_READ,
     UC_PROT_EXEC,
     UC_PROT_READ,
     UC_PROT_WRITE,
@@ -37,7 +40,7 @@ from unicorn.unicorn_py3.unicorn import UcContext, uclib
 from ..abi import LOCAL_PAGE_SIZE
 from ..arch import Effect
 from ..crash import Fault
-from ..facts import Facts
+from ..facts import Facts, Register
 from ..memento import attributes
 from .clock import EXECUTED, Clock
 from .delayslots import DelaySlots
@@ -45,7 +48,7 @@ from .faultwatch import FaultWatch
 from .interrupt import Interrupts
 from .longblocks import LongBlockHooks
 from .memory import Memory, Region, host_pages
-from .registers import Registers
+from .registers import Registers, Single
 from .tlb import fill_whole_pages
 
 _STEP_BYTES = 4096  # more than any one instruction, so that a step cannot run away
@@ -86,6 +89,15 @@ class Stop:
     why: Why
     number: int = 0
     fault: Fault | None = None
+
+
+class Read(NamedTuple):
+    """A read of memory by the instruction at `pc`; `size` is in bytes."""
+
+    pc: int
+    address: int
+    size: int
+    value: int
 
 
 _DEADLINE, _CALL, _HALT = Stop(Why.DEADLINE), Stop(Why.CALL), Stop(Why.HALT)
@@ -146,6 +158,8 @@ class Vcpu:
         """Old bytes in blocks that were translated before a change, by block and address."""
         self._restored = False
         """Whether a checkpoint was restored without a flush of everything."""
+        self._before_run: Callable[[], None] | None = None
+        """Called before each run, while reads are recorded."""
         self._spent = False
         """Whether the engine must be replaced before it runs again."""
         self._equip()
@@ -246,6 +260,8 @@ class Vcpu:
         """
         if self._spent:
             self._replace_engine()
+        if self._before_run is not None:
+            self._before_run()
         inside, self._inside = self._inside, None
         stop = _DEADLINE
         if inside is not None and inside == self.registers.pc:
@@ -367,6 +383,35 @@ class Vcpu:
             stop = _CALL
         return stop
 
+    @contextmanager
+    def recording(self, reads: deque[Read], since: int) -> Iterator[None]:
+        """Add the reads of memory after virtual time `since` (ns) to `reads`, meanwhile.
+
+        Runs are much slower from then on.
+        """
+        order = self._memory.byteorder
+
+        def each(uc: Uc, access: int, address: int, size: int, value: int, data: object) -> None:
+            with suppress(UcError):
+                raw = int.from_bytes(uc.mem_read(address, size), order)
+                reads.append(Read(self.registers.pc, address, size, raw))
+
+        hooks: list[int] = []
+
+        def begin() -> None:
+            if not hooks and self.ticks >= since:
+                self._flush_all()
+                hooks.append(self._uc.hook_add(UC_HOOK_MEM_READ, each))
+
+        self._before_run = begin
+        try:
+            yield
+        finally:
+            self._before_run = None
+            for hook in hooks:
+                self._uc.hook_del(hook)
+            self._flush_all()
+
     def stop_at(self, places: Collection[int]) -> None:
         """Have runs stop with `Why.REACHED` before the instructions at `places`.
 
@@ -416,6 +461,11 @@ class Vcpu:
         for address, data in effect.stores:
             memory.write(address, data)
         self.registers.write(effect.registers)
+
+    def set_controls(self, values: Mapping[Register, int]) -> None:
+        """Set registers that are not among those of `Abi.pt_regs`."""
+        for register, value in values.items():
+            Single(self._uc, register).write(value)
 
     def flush(self, start: int | None = None, end: int | None = None) -> None:
         """Flush translated code, all of it or what overlaps [start, end)."""

@@ -16,7 +16,7 @@ import contextlib
 import errno
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -42,10 +42,11 @@ from ..errors import GuestError, ImageError, MissingSymbolError, ModuleError, Us
 from ..ftrace.entry import CALLER, CALLERS, REGS_CALLER
 from ..ftrace.ftrace import Ftrace
 from ..kernel.kallsyms import Kallsyms
+from ..kernel.placed import LOAD, START
 from ..machine.function import function_at
 from ..machine.machine import Machine
 from ..memento import Restore, attributes
-from .modinfo import exports, guest_string, image_string, modinfo
+from .modinfo import depends, exports, find_exports, image_bytes, image_string, modinfo
 
 STUB_SUFFIX = ".stub"
 """Appended to the callee's name to name a stub for which the kernel has no name."""
@@ -53,7 +54,11 @@ STUB_SUFFIX = ".stub"
 THIS_MODULE = ".gnu.linkonce.this_module"
 _TRAMPS = {CALLER: "tramp", REGS_CALLER: "tramp_regs"}
 """Fields of `mod->arch` with the addresses of stubs, by the functions they lead to."""
-KSYMTAB = "__ksymtab"
+KSYMTABS = ("__ksymtab", "__ksymtab_gpl")
+"""Sections with exported symbols."""
+
+PER_CPU = ".data..percpu"
+"""The section of a module's per-CPU data."""
 
 
 @dataclass(eq=False)
@@ -69,6 +74,8 @@ class Module:
     this_module: int | None
     """Guest address of its `struct module`; None for a module without."""
     port: Port = field(repr=False)
+    pending: int | None = None
+    """Guest address of an init that was not run, because it needs a booted Linux."""
 
     @property
     def stubs(self) -> tuple[ModuleStub, ...]:
@@ -234,7 +241,7 @@ class Modules:
         if self.find(name) is not None:
             raise ModuleError(name, errno.EEXIST)
         self._check_vermagic(name, info.get("vermagic"))
-        wanted = [word for word in info.get("depends", "").split(",") if word]
+        wanted = depends(image)
         used: list[str] = []
         prefix = self._port.facts.abi.text_prefix
 
@@ -255,8 +262,8 @@ class Modules:
                 raise ModuleError(
                     name, errno.ENOENT, f"{name}: needs module {other}, which is not loaded"
                 )
-        depends = tuple(dict.fromkeys([*used, *wanted]))
-        return Module(name, image, linked, depends, {}, None, self._port)
+        needed = tuple(dict.fromkeys([*used, *wanted]))
+        return Module(name, image, linked, needed, {}, None, self._port)
 
     def _area(self, far: bool) -> tuple[int, int]:
         """Return start and end of the area for modules. Raises `UsageError` without a far area."""
@@ -280,7 +287,11 @@ class Modules:
         if stubs is None:
             where = layout(image)
             base = self._place(name, where, area)
-            linked = link(self._port, image, name, where, base, resolve, replaced=replaced)
+            linked = link(
+                *(self._port, image, name, where, base, resolve),
+                replaced=replaced,
+                shifts=self._shifts,
+            )
             return replace(linked, stubs=self._linked_stubs(linked))
         size = stubs.facts.size * (stub_callees(self._port, image) + len(CALLERS))
         where = layout(image, size, stubs.facts.align)
@@ -288,7 +299,7 @@ class Modules:
         toc = toc_pointer(self._port, image, where, base)
         table = StubTable(stubs, name, base + where.stubs, size, toc, self._function_at)
         where_to = (self._port, image, name, where, base, resolve)
-        linked = link(*where_to, toc=toc, stubs=table, replaced=replaced)
+        linked = link(*where_to, toc=toc, stubs=table, replaced=replaced, shifts=self._shifts)
         # A kernel that cannot be traced has no callers.
         with contextlib.suppress(MissingSymbolError):
             for caller, address in self._ftrace.entry.callers.items():
@@ -326,17 +337,32 @@ class Modules:
         return function_at(self._port.facts, machine.memory, self._kallsyms, pointer)
 
     def _check_vermagic(self, name: str, found: str | None) -> None:
-        """Raise `ModuleError` (ENOEXEC) if the kernel has another vermagic than `found`."""
+        """Raise `ModuleError` (ENOEXEC) if the kernel has another vermagic than `found`.
+
+        A kernel that does not boot here only says so: its modules do not run by themselves.
+        """
         address = self._kernel.symbols.address_of("vermagic")
         if address is None:
             return
         wanted = image_string(self._kernel, address)
-        if found != wanted:
-            raise ModuleError(
-                name,
-                errno.ENOEXEC,
-                f"{name}: version magic '{found or ''}' should be '{wanted}'",
-            )
+        if found == wanted:
+            return
+        text = f"{name}: version magic '{found or ''}' should be '{wanted}'"
+        if self.boots:
+            raise ModuleError(name, errno.ENOEXEC, text)
+        self._machine.dmesg.write(self._machine.now, text)
+
+    @property
+    def _shifts(self) -> dict[str, int]:
+        """What is subtracted from addresses in a section: per-CPU data has offsets."""
+        symbols = self._kernel.symbols
+        load, start = symbols.address_of(LOAD), symbols.address_of(START)
+        return {} if load is None or start is None else {PER_CPU: load - start}
+
+    @property
+    def boots(self) -> bool:
+        """Whether the kernel is one that boots here, and so can run a module's init."""
+        return self._kernel.symbols.address_of("_start") is not None
 
     def _place(self, name: str, where: Layout, area: tuple[int, int]) -> int:
         """Return the lowest free address of `area` that has room."""
@@ -357,7 +383,10 @@ class Modules:
         """Read the tables that are valid only after relocation from guest memory."""
         image = module.image
         this = image.section(THIS_MODULE)
-        if this is not None and this.index in module.linked.bases:
+        linux = this is not None and _of_linux(image.data(this).tobytes(), module.name)
+        if linux:
+            module.pending = module.linked.symbols.address_of("init_module")
+        elif this is not None and this.index in module.linked.bases:
             layout_ = abi.this_module(self._port.facts.byteorder, self._port.facts.pointer_size)
             if this.size < layout_.itemsize:
                 raise image.error(
@@ -366,12 +395,14 @@ class Modules:
                     offset=this.offset,
                 )
             module.this_module = module.linked.bases[this.index]
-        table = image.section(KSYMTAB)
-        if table is not None and table.index in module.linked.bases:
-            base = module.linked.bases[table.index]
-            memory = self._machine.memory
-            words = image.words(memory.read(base, table.size))
-            module.exports = exports(words, lambda address: guest_string(memory, address))
+        memory, found = self._machine.memory, dict[str, int]()
+        for name in KSYMTABS:
+            table = image.section(name)
+            if table is not None and table.index in module.linked.bases:
+                base = module.linked.bases[table.index]
+                raw = memory.read(base, table.size)
+                found |= exports(raw, base, self._port.facts, memory.read_mapped)
+        module.exports = found
         return module
 
     def _init(self, module: Module) -> None:
@@ -437,16 +468,32 @@ class Modules:
         offset = layout_.fields["state"][1]
         self._machine.memory.write_int(module.this_module + offset, state, 4)
 
+    @property
+    def exported(self) -> Mapping[str, int]:
+        """Addresses of the symbols that the kernel exports, by name."""
+        return self._kernel_exports
+
     @cached_property
     def _kernel_exports(self) -> dict[str, int]:
         """Addresses of the symbols that the kernel exports, by name."""
         kernel, symbols = self._kernel, self._kernel.symbols
-        table = kernel.section(KSYMTAB)
-        if table is not None:
-            words = kernel.words(kernel.data(table).tobytes())
-            return exports(words, lambda address: image_string(kernel, address))
+        found: dict[str, int] = {}
+        for name in KSYMTABS:
+            table = kernel.section(name)
+            if table is not None:
+                raw, at = kernel.data(table).tobytes(), table.address
+                found |= exports(raw, at, kernel.facts, partial(image_bytes, kernel))
+        if kernel.section(KSYMTABS[0]) is not None:
+            return found
+        if not self.boots and (found := find_exports(kernel)):
+            return found
         rows = np.flatnonzero(symbols.defined & (symbols.binding == STB_GLOBAL))
         return {symbols.names[row]: int(symbols.address[row]) for row in rows.tolist()}
+
+
+def _of_linux(this_module: bytes, name: str) -> bool:
+    """Return whether a `struct module` is that of Linux, in which the name is not first."""
+    return this_module.find(name.encode() + b"\0") > 0
 
 
 def _stub_names(module: Module) -> SymbolTable:

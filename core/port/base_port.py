@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arch import Addresses, Edit, Effect, Relocations, Sites, Stubs, Trampolines
+from ..arch import Addresses, Edit, Effect, KernelText, Relocations, Sites, Stubs, Trampolines
 from ..elf.relocate import RelocationAbi
 from ..encoding import Encoding
-from ..facts import Facts
+from ..facts import AddressMap, Facts, Register
 from .entry_source import read_entry_source
 
 
@@ -44,7 +44,7 @@ class BasePort:
         Such an ABI has a link register too; other ports override this verb.
         """
         abi = self.facts.abi
-        if abi.link is None or abi.stack_arguments:
+        if abi.link is None:
             raise NotImplementedError("a call that stores on the stack")
         if len(arguments) > len(abi.arguments):
             raise ValueError(f"a call takes at most {len(abi.arguments)} arguments")
@@ -54,6 +54,10 @@ class BasePort:
         for register, value in zip(abi.arguments, arguments, strict=False):
             values[register.name] = value % (1 << 8 * self.facts.pointer_size)
         return Effect(values)
+
+    def unbooted(self, kernel: KernelText) -> Mapping[Register, int]:
+        """Return no registers: functions of the kernel need none that its boot sets."""
+        return {}
 
     def has_delay_slot(self, text: bytes) -> bool:
         """Return False: no branch has a delay slot."""
@@ -92,6 +96,10 @@ class BasePort:
         """Return this port: it has one way to disable sites. Raises `ValueError` for others."""
         self.check_nop(name)
         return self
+
+    def with_map(self, area: AddressMap, far: tuple[int, int] | None) -> Self:
+        """Return this port with another address map, and `far` as its far area of modules."""
+        return replace(self, facts=replace(self.facts, map=area, modules_far=far))
 
     def check_nop(self, name: str) -> None:
         """Raise `ValueError` if `name` is not one of `Facts.nops`."""

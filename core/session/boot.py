@@ -17,6 +17,7 @@ from ..errors import MemoryFault
 from ..ftrace.ftrace import Ftrace
 from ..kernel.kallsyms import Kallsyms
 from ..kernel.kernel import load_kernel
+from ..machine.buffers import Buffers
 from ..machine.machine import Machine
 from ..machine.services import LateServices
 from ..machine.symbols import TRACER
@@ -58,6 +59,7 @@ class Boot:
     modules: Modules
     ring: RingBuffer
     array: TraceArray
+    buffers: Buffers
     tracefs: TracefsTree
     disassembler: Disassembler
     files: LoadedFiles
@@ -140,6 +142,7 @@ class Boot:
             modules=modules,
             ring=ring,
             array=array,
+            buffers=Buffers(machine.memory, facts.map.host_stack),
             tracefs=TracefsTree(array, lock),
             disassembler=disassembler,
             files=files,

@@ -13,6 +13,6 @@ def save(boot: Boot) -> Restore:
     """
     owners = (
         *(boot.machine, boot.kallsyms, boot.ftrace, boot.modules, boot.ring),
-        *(boot.array, boot.tracefs, boot.stepper),
+        *(boot.array, boot.tracefs, boot.stepper, boot.buffers),
     )
     return in_order(*(owner.save() for owner in owners))

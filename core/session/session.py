@@ -32,12 +32,17 @@ from ..errors import (
     UsageError,
 )
 from ..ftrace.ftrace import INIT
+from ..kernel import unbooted
+from ..kernel.fit import fitted
 from ..kernel.kernel import KERNEL
+from ..kernel.unbooted import LoadedKernel
 from ..kernel.workloads import check_workload, workload_names
 from ..machine.function import pointer_to
 from ..machine.protection import Protection
 from ..memento import Restore, attributes, in_order
+from ..modules.modinfo import depends
 from ..modules.module import Module
+from ..modules.tree import ModuleTree
 from ..views.address_map import AddressSpace
 from ..views.call_site import CallSite
 from ..views.disasm import Insn
@@ -48,7 +53,7 @@ from ..views.path import Hop
 from ..views.recording import Call, FirstChange, Recording, call_at, first_change, recording
 from ..views.stack import Stack
 from ..views.stepping import Stepping
-from . import checkpoint
+from . import checkpoint, without_boot
 from .boot import Boot
 from .history import History
 from .journal import Journal
@@ -97,7 +102,7 @@ class Session:
     """An open machine; made by `open`."""
 
     def __init__(self, port: Port, spec: MachineSpec, image: Image) -> None:
-        self.port = port
+        self.port = fitted(port, image)
         self.spec = spec
         self.image = image
         self.lock = threading.RLock()
@@ -237,10 +242,11 @@ class Session:
         A kernel without that symbol is a collection of functions to call. The entry point of
         the file does not tell them apart: a linker defaults to the start of the text.
         """
-        entry = self.image.symbols.address_of(START)
+        entry, machine = self.image.symbols.address_of(START), self.boot.machine
         if entry is None:
+            symbols, exports = self.boot.kallsyms, self.boot.modules.exported
+            unbooted.prepare(machine, LoadedKernel(machine, symbols, exports))
             return
-        machine = self.boot.machine
         machine.start(entry, None)
         first = machine.vcpus[0]
         machine.run_until(lambda: first.idle_calls > 0, BOOT_LIMIT_NS, "the boot")
@@ -353,6 +359,8 @@ class Session:
             most = self.port.facts.abi.most_arguments
             if len(arguments) > most:
                 raise UsageError(f"a call takes at most {most} arguments")
+            if self.image.symbols.address_of(START) is None:
+                return without_boot.call(self.boot, pointer, arguments)
             return self.boot.machine.requests.call(pointer, arguments)
 
     # Modules
@@ -391,6 +399,33 @@ class Session:
             module = boot.modules.insmod(self.module_path(name), far, replaced)
             boot.tracefs.module_loaded(module.name)
             return module
+
+    def modprobe(self, name: str) -> list[Module]:
+        """Load a module of the kernel's tree after those that it needs; return the new ones.
+
+        `name` is a name or a path inside a tree. Raises `UsageError` without a tree, for an
+        unknown module, and if `BUNDLED_ONLY` is set; else as `insmod`.
+        """
+        with self.lock:
+            if os.environ.get(BUNDLED_ONLY):
+                raise UsageError("modprobe is off here: choose a module for insmod")
+            path = Path(name)
+            tree = ModuleTree.around(path.absolute()) if path.is_file() else None
+            tree = tree or (self.spec.kernel and ModuleTree.beside(self.spec.kernel)) or None
+            if tree is None:
+                raise UsageError(
+                    "no tree of modules: give the path of a .ko in lib/modules/RELEASE, or a "
+                    "kernel beside it, such as boot/vmlinuz-RELEASE"
+                )
+            files = tree.order(
+                path.name.split(".")[0], lambda each: depends(Image.load(each, self.port.facts))
+            )
+            known = self.boot.modules
+            return [
+                self.insmod(str(each))
+                for each in files
+                if known.find(each.name.split(".")[0]) is None
+            ]
 
     def rmmod(self, name: str) -> None:
         """Unload a module. Raises `ModuleError` (ENOENT, EBUSY) and `GuestError`."""

@@ -63,6 +63,8 @@ class Word:
     """Where each character of `text` was typed, and where the word ends; counts from 0."""
     expansions: tuple[Expansion, ...] = field(default=(), compare=False)
     """Variables in the word, in order."""
+    quoted: bool = field(default=False, compare=False)
+    """Whether any of it was between quotes."""
 
     def expand(self, variables: Mapping[str, str]) -> Word:
         """Return the word with the values of `variables`; other names stay as they are.
@@ -78,7 +80,7 @@ class Word:
             text = text[: each.text.start] + value + text[each.text.stop :]
             pattern = pattern[: each.pattern.start] + literal + pattern[each.pattern.stop :]
             columns[each.text] = [columns[each.text.start]] * len(value)
-        return Word(text, pattern, tuple(columns))
+        return Word(text, pattern, tuple(columns), quoted=self.quoted)
 
     @property
     def is_glob(self) -> bool:
@@ -143,6 +145,7 @@ def _word(text: str, at: int) -> tuple[Word, int]:
     pattern: list[str] = []
     columns: list[int] = []
     expansions: list[Expansion] = []
+    quoted = False
 
     def literal(part: Iterable[tuple[int, str]]) -> None:
         for column, character in part:
@@ -163,8 +166,9 @@ def _word(text: str, at: int) -> tuple[Word, int]:
             if end < 0:
                 raise ShellSyntaxError("unterminated quoted string", incomplete=True)
             literal(enumerate(text[at + 1 : end], at + 1))
-            at = end + 1
+            at, quoted = end + 1, True
         elif character == '"':
+            quoted = True
             for each in _double_quoted(text, at + 1):
                 if isinstance(each, re.Match):
                     variable(each)
@@ -188,7 +192,8 @@ def _word(text: str, at: int) -> tuple[Word, int]:
             plain.append(character)
             pattern.append(character)
             at += 1
-    return Word("".join(plain), "".join(pattern), (*columns, at), tuple(expansions)), at
+    found = Word("".join(plain), "".join(pattern), (*columns, at), tuple(expansions), quoted)
+    return found, at
 
 
 def _not_substituted(begin: str) -> ShellSyntaxError:

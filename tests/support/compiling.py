@@ -35,6 +35,11 @@ class Tools:
 
 MIPS = ("-mno-abicalls", "-G0", "-msoft-float")
 TOOLS = {
+    "x86_64": Tools(
+        "x86_64-linux-gnu-",
+        0xFFFF_FFFF_8100_0000,
+        ("-mcmodel=kernel", "-mno-red-zone", "-fcf-protection=none", "-mno-sse", "-pg", "-mfentry"),
+    ),
     "arm64": Tools(
         "aarch64-linux-gnu-",
         0xFFFF_8000_0801_0000,
@@ -51,10 +56,16 @@ TOOLS = {
 
 
 def opened(
-    arch: str, folder: Path, *flags: str, source: str = EXAMPLE, clang: bool = False
+    arch: str,
+    folder: Path,
+    *flags: str,
+    source: str = EXAMPLE,
+    clang: bool = False,
+    text: int | None = None,
 ) -> Session:
     """Return a machine of `arch` with a kernel compiled from `source`.
 
+    `text` is the address of its code, the usual one if None.
     Skips the test if a tool is not installed.
     """
     tools = TOOLS[arch]
@@ -64,10 +75,10 @@ def opened(
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed")
     target = (f"--target={tools.prefix.removesuffix('-')}",) if clang else ()
-    text, part, kernel = folder / "kernel.c", folder / "kernel.o", folder / "kernel.elf"
-    text.write_text(source)
-    compile_ = [compiler, *target, *COMMON, *tools.flags, *flags, "-c", str(text), "-o", str(part)]
-    link = [linker, "-static", "-q", "-e", "0", f"-Ttext={tools.text:#x}", str(part)]
+    file, part, kernel = folder / "kernel.c", folder / "kernel.o", folder / "kernel.elf"
+    file.write_text(source)
+    compile_ = [compiler, *target, *COMMON, *tools.flags, *flags, "-c", str(file), "-o", str(part)]
+    link = [linker, "-static", "-q", "-e", "0", f"-Ttext={text or tools.text:#x}", str(part)]
     for command in (compile_, [*link, "-o", str(kernel)]):
         subprocess.run(command, check=True, capture_output=True)
     return Session.open(arches.load(arch), MachineSpec(kernel=kernel))

@@ -219,6 +219,7 @@ class SessionDriver:
             ftrace_off=ftrace.disabled,
             halted=tuple(sorted({oops.cpu for oops in machine.oopses})),
             found=found,
+            boots=self.boot.modules.boots,
         )
 
     def _functions(self, trace: TraceExplorer) -> FunctionTable:

@@ -32,7 +32,8 @@ def afterword(done: Done, before: Status) -> str:
     for effect in reversed(done.effects):
         match effect:
             case WroteFile("current_tracer", text) if text.strip() != "nop":
-                return "w runs a workload; b undoes it"
+                run = "w runs a workload" if before.boots else ":call calls a function"
+                return f"{run}; b undoes it"
             case WroteFile("current_tracer") if before.events:
                 return "the trace is emptied; b brings it back"
             case WroteFile("trace") if before.events:

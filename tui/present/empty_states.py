@@ -26,6 +26,11 @@ NO_RECORD = (
 NO_SITE = "no call site has a record yet: c lets the machine run"
 
 
+NO_BOOT = "this kernel has not booted: :call FUNC ARG… calls a function"
+
+NO_WORKLOAD = "this kernel has no workloads: :call FUNC ARG… calls a function"
+
+
 def no_rows(status: Status, filtered: bool) -> Sequence[str]:
     """Return the text of an empty trace; `filtered` if its filter hides all of its events."""
     if not status.arch:
@@ -43,6 +48,12 @@ def no_rows(status: Status, filtered: bool) -> Sequence[str]:
         return (
             "the current tracer is nop: no function is traced",
             "t traces the functions chosen in pane 1, or all",
+        )
+    if not status.boots:
+        return (
+            "no event has been recorded yet",
+            "this kernel has not booted: nothing runs by itself",
+            ":call int_sqrt 144 calls a function, which is traced",
         )
     return (
         "no event has been recorded yet",

@@ -77,6 +77,8 @@ class Status:
     """vCPUs that an oops has stopped for good."""
     found: tuple[int, int] | None = None
     """Numbers of ftraced's records and of sites found since; None if a table lists all sites."""
+    boots: bool = True
+    """Whether the kernel boots here, and so runs by itself; else its functions can be called."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ FACTS = Facts(
         link=REGISTERS[insn.RA],
         stack_align=8,
         red_zone=0,
+        stack_arguments=3,
         call_frame=16,  # room for the callee to store its four arguments
     ),
     map=mips.address_map(4),

@@ -39,7 +39,7 @@ class MipselPort(mips32.Mips32Port):
 
     def entry_source(self) -> str:
         """Return the text of the entry.S of mips."""
-        return mips32.Mips32Port().entry_source()
+        return mips32.Mips32Port(self.facts).entry_source()
 
 
 def port() -> MipselPort:

@@ -12,6 +12,7 @@ in Documentation/arch/x86/x86_64/mm.rst.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -19,8 +20,9 @@ from typing import ClassVar
 from capstone import CS_MODE_64
 from unicorn.unicorn_const import UC_MODE_64
 
+from ....core.arch import KernelText
 from ....core.elf.relocate import RelocationAbi
-from ....core.facts import PATCH_METHODS, Abi, AddressMap, CallSites, Facts
+from ....core.facts import PATCH_METHODS, Abi, AddressMap, CallSites, Facts, Register
 from .. import port as x86
 from ..insn import REL32_SIZE
 from . import reloc, trampoline
@@ -69,6 +71,7 @@ FACTS = Facts(
         hashes_end=0xFFFF_C980_8000_0000,
         direct_map=0xFFFF_8880_0000_0000,
         host_stack=0xFFFF_C9FF_0000_0000,
+        window=1 << 31,  # -mcmodel=kernel
     ),
     sites=CallSites(
         size=REL32_SIZE,
@@ -97,6 +100,17 @@ class X8664Port(x86.X86Port):
     facts: Facts = FACTS
     folder: ClassVar[Path] = Path(__file__).parent
     relocation_abi: ClassVar[RelocationAbi] = reloc.ABI
+
+    def unbooted(self, kernel: KernelText) -> Mapping[Register, int]:
+        """Return the base of %gs: per-CPU data, which begins with the copy in the image.
+
+        The linker places it at 0, and `INIT_PER_CPU_VAR` adds `__per_cpu_load`. The current task
+        and the top of its stack are in it.
+        """
+        load, start = kernel.address("__per_cpu_load"), kernel.address("__per_cpu_start")
+        if load is None or start is None:
+            return {}
+        return {x86.register("gs_base"): load - start}
 
     @property
     def trampolines(self) -> trampoline.Copies | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ..command import Command
+from .buffers import COMMANDS as BUFFERS
 from .conditions import COMMANDS as CONDITIONS
 from .cpu import COMMANDS as CPU
 from .experiments import COMMANDS as EXPERIMENTS
@@ -28,8 +29,8 @@ from .workloads import COMMANDS as WORKLOADS
 def commands() -> Mapping[str, Command]:
     """Every command by name, in the order `help` lists them."""
     found = (
-        *(*FILES, *FILTERS, *CONDITIONS, *MODULES, *WORKLOADS, *SITES, *MEMORY, *STEPPING, *CPU),
-        *(*TIMES, *PICTURES),
+        *(*FILES, *FILTERS, *CONDITIONS, *MODULES, *WORKLOADS, *BUFFERS, *SITES, *MEMORY),
+        *(*STEPPING, *CPU, *TIMES, *PICTURES),
         *(*NMI, *PATCHING, *EXPERIMENTS, *SYSTEM, *TRAVEL, *HELP),
     )
     return MappingProxyType({command.name: command for command in found})

@@ -1,4 +1,4 @@
-"""Commands on modules: insmod, rmmod, lsmod."""
+"""Commands on modules: insmod, modprobe, rmmod, lsmod."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import errno
 import os
 
 from ...errors import FtraceBugType, ImageError, ModuleError, UsageError
+from ...modules.module import Module
 from ..command import Argument, Arguments, Changes, Command, Context, expect
 from ..outcome import Loaded, NotLoaded, Unloaded
 
@@ -48,11 +49,30 @@ def insmod(context: Context, arguments: Arguments) -> None:
         if replaced is not None:
             old, new = replaced
             context.line(f"{module.name}: {module.linked.replaced} calls of {old} now call {new}")
+        if module.pending is not None:
+            context.line(_pending(module))
         context.did(Loaded(module.name))
     finally:
         found = context.boot.ftrace.bug
         if found is not None and found is not bug and found.type is FtraceBugType.INIT:
             context.warn(f"insmod: {name} is loaded, but ftrace is off until a reboot: {found}")
+
+
+def modprobe(context: Context, arguments: Arguments) -> None:
+    """Load a module of the kernel's tree, and first the modules that it needs."""
+    expect(arguments, 1, 1)
+    try:
+        for module in context.session.modprobe(arguments[0].text):
+            if module.pending is not None:
+                context.line(_pending(module))
+            context.did(Loaded(module.name))
+    except (ModuleError, ImageError) as error:
+        context.did(NotLoaded(arguments[0].text))
+        context.fail(f"modprobe: ERROR: could not insert module {error}")
+
+
+def _pending(module: Module) -> str:
+    return f"{module.name} is loaded; its init did not run: the kernel has not booted"
 
 
 def rmmod(context: Context, arguments: Arguments) -> None:
@@ -100,6 +120,15 @@ COMMANDS = (
         "--far: out of reach of a direct call, as if there were no room near the kernel.\n"
         "--replace OLD=NEW: first make its calls of OLD, in the file, calls\n"
         "of its own function NEW.",
+        changes=Changes.ALWAYS,
+    ),
+    Command(
+        "modprobe",
+        "NAME|PATH",
+        "load a module and those that it needs",
+        modprobe,
+        details="NAME is a module in lib/modules/RELEASE beside boot/vmlinuz-RELEASE, the kernel.\n"
+        "Around a PATH, the tree is found by itself.",
         changes=Changes.ALWAYS,
     ),
     Command(

@@ -17,6 +17,8 @@ from ..command import (
     number,
 )
 from ..outcome import RanWorkload
+from ..words import Word
+from .buffers import buffer_name, c_string, shown
 
 MOST_SECONDS = 60
 """Longest sleep, in seconds of virtual time."""
@@ -45,9 +47,12 @@ def call(context: Context, arguments: Arguments) -> None:
     """Call a function of the guest and show its result."""
     expect(arguments, 1)
     session = context.session
-    values = [_value(context, word.text) for word in arguments[1:]]
+    values = [_value(context, word) for word in arguments[1:]]
     result = session.call(arguments[0].text, values)
     context.line(f"{arguments[0].text} = {result:#x} ({signed(result, _bits(context))})")
+    used = [word.text[1:] for word in arguments[1:] if word.text[:1] == "@" and not word.quoted]
+    for name in dict.fromkeys(each.partition("+")[0] for each in used):
+        context.line(f"@{name} = {shown(context, name)}")
 
 
 def sleep(context: Context, arguments: Arguments) -> None:
@@ -62,15 +67,27 @@ def sleep(context: Context, arguments: Arguments) -> None:
     context.session.sleep(int(seconds * 1_000_000_000))
 
 
-def _value(context: Context, text: str) -> int:
-    """Parse a number or a symbol, which stands for its address. Raises `UsageMistake`."""
+def _value(context: Context, word: Word) -> int:
+    """Return the number, or the address of the string, buffer or symbol, that `word` stands for.
+
+    Raises `UsageMistake` and `UsageError`.
+    """
+    text = word.text
+    if word.quoted:
+        return context.boot.buffers.string(c_string(text))
+    if text.startswith("@"):
+        name, plus, offset = text.partition("+")
+        address, _ = context.boot.buffers.find(buffer_name(name))
+        return address + (number(offset, "OFF") if plus else 0)
     try:
         value = int(text, 0)
     except ValueError:
-        address = context.boot.kallsyms.address(text)
-        if address is None:
-            raise UsageMistake(f"'{text}' is neither a number nor a symbol") from None
-        return address
+        symbol = context.boot.kallsyms.address(text)
+        if symbol is None:
+            raise UsageMistake(
+                f"'{text}' is neither a number nor a symbol; a string needs quotes"
+            ) from None
+        return symbol
     bits = _bits(context)
     if not -(1 << (bits - 1)) <= value < 1 << bits:
         raise UsageMistake(f"{text} does not fit {bits} bits")
@@ -103,7 +120,9 @@ COMMANDS = (
         "call a guest function and show its result",
         call,
         Argument.FUNCTION,
-        "An ARG is a number (decimal, 0x…, negative) or a symbol (its address).",
+        "An ARG is a number (decimal, 0x…, negative), a symbol (its address), a string\n"
+        "in quotes (placed in guest memory), or @NAME[+OFF], a buffer of `mem`. The\n"
+        "buffers that a call was given are shown after it.",
         changes=Changes.ALWAYS,
     ),
     Command(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from dynftrace import arches
+from dynftrace.arches.arm64 import insn
 from dynftrace.arches.arm64.arm64 import port as regs
 from dynftrace.arches.arm64.mcount import port as mcount
 from dynftrace.core.facts import Facts
@@ -44,3 +46,27 @@ def test_far_modules_reach_both_only_through_stubs(facts: Facts) -> None:
 
 def test_one_instruction_loads_the_address_of_the_local_pages(facts: Facts) -> None:
     assert 2**64 - facts.map.local <= 1 << 16  # movn
+
+
+def test_the_current_task_of_a_kernel_without_a_boot() -> None:
+    start = 0xFFFF_8000_0800_1FF8
+    code = insn.pack(insn.BTI_C, insn.adrp(4, 0x30), insn.add(4, 4, 0xD80), 0xD518_4104)
+
+    class Kernel:
+        def __init__(self, task: int | None, code: bytes) -> None:
+            self.task, self.code = task, code
+
+        def address(self, name: str) -> int | None:
+            return self.task if name == "init_task" else None
+
+        def text(self, place: str | int) -> tuple[int, bytes]:
+            return start, self.code
+
+    port = arches.load("arm64")
+    expected = 0xFFFF_8000_0803_1D80
+    for kernel in (Kernel(expected, b""), Kernel(None, code)):
+        found = port.unbooted(kernel)
+        assert {register.name: value for register, value in found.items()} == {"sp_el0": expected}
+    other = insn.pack(insn.adrp(4, 0x30), insn.add(5, 4, 0xD80), 0xD518_4104)
+    for text in (b"", other, code[:-4]):
+        assert port.unbooted(Kernel(None, text)) == {}

@@ -27,7 +27,7 @@ def test_the_wrong_abi_is_refused_with_the_name_of_the_file(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
 @pytest.mark.parametrize("arch", arches.names())
-def test_a_kernel_inside_the_module_area_is_refused(arch: str, far: bool, tmp_path: Path) -> None:
+def test_a_segment_away_from_its_sections_is_refused(arch: str, far: bool, tmp_path: Path) -> None:
     port = arches.load(arch)
     modules = port.facts.map.modules
     if far and port.facts.modules_far is not None:
@@ -41,5 +41,5 @@ def test_a_kernel_inside_the_module_area_is_refused(arch: str, far: bool, tmp_pa
     raw[at : at + size] = modules.to_bytes(size, order)  # type: ignore[arg-type]
     path = tmp_path / "kernel.elf"
     path.write_bytes(raw)
-    with pytest.raises(ImageError, match=r"overlaps the (far )?area of modules"):
+    with pytest.raises(ImageError, match=r"kernel\.elf: .*(no loadable segment|no room for)"):
         Session.open(port, MachineSpec(kernel=path))

@@ -30,6 +30,11 @@ def test_a_command_that_worked(effect: Effect, before: Status, word: str) -> Non
     assert word in said and bool(word) == bool(said)
 
 
+def test_tracing_a_kernel_without_a_boot_names_call() -> None:
+    done = Done("…", effects=(WroteFile("current_tracer", "function\n"),))
+    assert ":call calls a function" in afterword(done, Status("x86_64", boots=False))
+
+
 def test_a_command_that_failed() -> None:
     off = Status("x86_64", ftrace_off=True)
     on = Done("echo function > current_tracer", error="write error: No such device\n", status=1)

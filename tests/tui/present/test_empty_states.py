@@ -8,6 +8,7 @@ import pytest
 from textual.strip import Strip
 from textual.widget import Widget
 
+from dynftrace.tui.console.widgets.same_as import SameAs
 from dynftrace.tui.console.widgets.status_bar import StatusBar
 from dynftrace.tui.pictures.picture import settle
 from dynftrace.tui.present.empty_states import BOOTING, NO_FUNCTION, NO_RECORD, no_rows
@@ -26,6 +27,7 @@ NOP = Status("x86_64", 2)
         (Status(), False, "booting…"),
         (NOP, False, "the current tracer is nop"),
         (replace(NOP, tracer="function"), False, "no event has been recorded yet"),
+        (replace(NOP, tracer="function", boots=False), False, "no event has been recorded yet"),
         (replace(NOP, tracing_on=False), False, "tracing_on is 0"),
         (replace(NOP, ftrace_off=True, tracing_on=False), False, "ftrace is off"),
         (replace(NOP, ftrace_off=True), True, "no event matches the filter"),
@@ -39,6 +41,17 @@ def test_an_empty_trace_gives_the_first_reason(status: Status, filtered: bool, b
 
 def test_the_texts_of_the_function_list_fit_the_narrowest_one() -> None:
     assert max(map(len, [*BOOTING, *NO_FUNCTION, *NO_RECORD])) <= 33
+
+
+async def test_a_kernel_without_a_boot_is_called_not_run() -> None:
+    resting = replace(NOP, tracer="function", boots=False)
+    assert any(":call" in text for text in no_rows(resting, False))
+    driver = CannedDriver(View(resting))
+    async with console(driver, (80, 24)) as (app, pilot):
+        await pilot.press("c")
+        await settle(pilot)
+        assert not app.runner.running
+        assert ":call FUNC" in " ".join(rows(app.main.query_one(SameAs)))
 
 
 def rows(widget: Widget) -> list[str]:

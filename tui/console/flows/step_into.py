@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ....core.shell.outcome import RanWorkload, Reached, WentTo
+from ...present.empty_states import NO_WORKLOAD
 from ...present.view import Done
 from ..protocols import Console
 from ..screens.picker import WorkloadBox
@@ -27,7 +28,11 @@ class StepIntoFlow:
 
     def pick(self) -> None:
         """Ask for a workload, and run it."""
-        self._ask_for_workload(lambda name: self._console.command(f"run {name}"))
+
+        def none() -> None:
+            self._console.notify(NO_WORKLOAD, timeout=4)
+
+        self._ask_for_workload(lambda name: self._console.command(f"run {name}"), none)
 
     def into(self, ip: int | None = None) -> None:
         """Run until a CPU reaches the function whose rec.ip is `ip`, by default the one shown."""

@@ -16,6 +16,7 @@ from textual.widgets import Input, Static
 from ....core.errors import UsageError
 from ...explore.back_stack import Place, Places
 from ...explore.filter_completion import completed
+from ...present.empty_states import NO_BOOT
 from ...present.line import short
 from ...present.view import View
 from .. import keymap
@@ -359,7 +360,10 @@ class MainScreen(Screen[None]):
 
     def action_run(self) -> None:
         """Run, or pause."""
-        self.console.runner.toggle()
+        if self.console.view.status.boots:
+            self.console.runner.toggle()
+        else:
+            self.console.notify(NO_BOOT, timeout=4)
 
     def action_step(self) -> None:
         """Open the stepping screen."""

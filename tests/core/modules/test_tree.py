@@ -1,0 +1,48 @@
+"""Trees of modules: files by name, and the order in which modules are loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dynftrace.core.errors import UsageError
+from dynftrace.core.modules.tree import ModuleTree
+
+NEEDS = {"top": ["left", "right-side"], "left": ["base"], "right_side": ["base"], "base": []}
+
+
+def tree(folder: Path) -> ModuleTree:
+    top = folder / "lib" / "modules" / "6.1.0"
+    for number, name in enumerate(NEEDS):
+        file = top / "kernel" / str(number) / f"{name}.ko"
+        file.parent.mkdir(parents=True)
+        file.touch()
+    (top / "modules.order").touch()
+    return ModuleTree(top)
+
+
+def test_what_is_needed_comes_first(tmp_path: Path) -> None:
+    found = tree(tmp_path)
+    order = found.order("top", lambda path: NEEDS[path.stem])
+    assert [path.stem for path in order] == ["base", "left", "right_side", "top"]
+    assert [path.stem for path in found] == sorted(NEEDS)
+    assert found.path("right-side") == found.path("right_side")
+
+
+def test_it_is_found_around_a_module_and_beside_a_kernel(tmp_path: Path) -> None:
+    found = tree(tmp_path)
+    around = ModuleTree.around(found.path("top"))
+    assert around is not None and around.top == found.top
+    assert ModuleTree.around(tmp_path / "top.ko") is None
+    beside = ModuleTree.beside(tmp_path / "boot" / "vmlinuz-6.1.0")
+    assert beside is not None and beside.top == found.top
+    assert ModuleTree.beside(tmp_path / "boot" / "vmlinux") is None
+
+
+def test_missing_modules_and_circles_are_refused(tmp_path: Path) -> None:
+    found = tree(tmp_path)
+    with pytest.raises(UsageError, match="no module 'gone'"):
+        found.order("top", lambda path: ["gone"])
+    with pytest.raises(UsageError, match="depends on itself"):
+        found.order("top", lambda path: ["left" if path.stem == "top" else "top"])
