@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..arch import Addresses
 from ..elf.image import Image
-from ..facts import Facts
+from ..facts import FileFacts
 
 MODINFO = ".modinfo"
 MODULE_NAME_LEN = 55
@@ -51,7 +51,7 @@ def depends(image: Image) -> list[str]:
 
 
 def exports(
-    raw: bytes, address: int, facts: Facts, read: Callable[[int, int], bytes]
+    raw: bytes, address: int, facts: FileFacts, read: Callable[[int, int], bytes]
 ) -> dict[str, int]:
     """Return addresses by name, from the table `raw` of exported symbols at `address`.
 
