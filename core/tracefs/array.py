@@ -26,6 +26,7 @@ from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from ..machine.symbols import TRACER
 from ..memento import Restore, attributes, in_order
+from ..trace.buffer.contents import Contents
 from ..trace.buffer.events import EventTable
 from ..trace.buffer.follower import Follower
 from ..trace.buffer.ringbuffer import RingBuffer
@@ -429,19 +430,28 @@ class TraceArray:
 
     def _switch(self, name: str) -> None:
         """Switch off the tracer, switch `name` on, and empty the buffer."""
+        fresh = self.tracer == NOP
         with self.ftrace.change() as undo:
             undo.callback(setattr, self, "tracer", self.tracer)
+            if fresh:
+                # As in tracer_init(): what is traced while sites are enabled stays.
+                kept = self.ring.exchange([Contents() for _ in self.ring.cpus])
+                undo.callback(self.ring.exchange, kept)
+                self.ring.reset()
             for each in dict.fromkeys((NOP, name)):
                 self.tracer = each
                 self._update_registration(undo)
-        self._switch_latency(name)
+            undo.callback(self._update_record_cmd)
+            self._update_record_cmd()
+        self._switch_latency(name, reset=not fresh)
 
-    def _switch_latency(self, name: str) -> None:
-        """Stop the latency tracer, empty the buffer, and start `name` if it is one."""
+    def _switch_latency(self, name: str, reset: bool = True) -> None:
+        """Stop the latency tracer, empty the buffer if asked, and start `name` if it is one."""
         self._update_record_cmd()
         if self.latency.on:
             self.latency.stop(self.options)
-        self.ring.reset()
+        if reset:
+            self.ring.reset()
         if name in LATENCY_TRACERS:
             self.latency.start(name, self.graph.settings.thresh, self.options)
         self.ring.set_overwrite(self.options[OVERWRITE])
