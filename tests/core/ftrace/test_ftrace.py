@@ -216,7 +216,7 @@ def test_a_site_that_changes_during_patching_is_a_bug(
     guest.ftrace.register(one)
     region = memory.region("tracer")
     before, slot_before = region.bytes.copy(), guest.ftrace.slot
-    monkeypatch.setattr(guest.machine, "flush", lambda *args: memory.write(ip, b"\x90"))
+    monkeypatch.setattr(guest.machine, "flush", lambda *args, **kept: memory.write(ip, b"\x90"))
     with pytest.raises(FtraceBug, match="schedule") as caught:
         guest.ftrace.register(guest.counter("two"))
     assert caught.value.found[:1] == b"\x90"
