@@ -10,6 +10,7 @@ of other architectures can be found without changing the system.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -28,16 +29,41 @@ PACKAGES = {
 """Package that depends on the newest kernel image, by Debian's name of the architecture."""
 
 
-FOLDER = "DYNFTRACE_KERNELS"
+VARIABLE = "DYNFTRACE_KERNELS"
 """Environment variable: a folder with kernel packages, for the tests that need them."""
+
+FOLDER = Path(os.environ.get(VARIABLE) or Path(__file__).parents[2] / ".kernels")
+"""That folder, or the one of `make kernels`."""
 
 
 def packages() -> list[object]:
     """Return the kernel packages in `FOLDER`; a skipped parameter without any."""
-    folder = os.environ.get(FOLDER)
-    found = sorted(Path(folder).glob("linux-image-*.deb")) if folder else []
-    reason = f"no kernel packages: run `make kernels`, which sets {FOLDER}"
+    found = sorted(FOLDER.glob("linux-image-*.deb"))
+    reason = "no kernel packages: run `make kernels`"
     return [*found] or [pytest.param(Path(), marks=pytest.mark.skip(reason=reason), id="none")]
+
+
+def unpacked(arch: str) -> Path:
+    """Return a folder with boot/ and lib/modules/ of Debian's kernel for `arch`.
+
+    Skips the test if there is no package, or no dpkg-deb. The package is unpacked once, beside
+    itself.
+    """
+    found = sorted(FOLDER.glob(f"linux-image-*_{arch}.deb"))
+    if not found:
+        pytest.skip(f"no kernel package for {arch}: run `make kernels`")
+    if shutil.which("dpkg-deb") is None:
+        pytest.skip("dpkg-deb is not installed")
+    top = FOLDER / "unpacked" / found[-1].stem
+    if not top.is_dir():
+        part = top.with_name(f"{top.name}.{os.getpid()}")
+        part.mkdir(parents=True)
+        subprocess.run(["dpkg-deb", "-x", found[-1], part], check=True)
+        try:
+            part.rename(top)
+        except OSError:  # another worker was first
+            shutil.rmtree(part)
+    return top
 
 
 def _apt(root: Path, arch: str, *arguments: str, check: bool = True) -> str:
