@@ -108,6 +108,34 @@ def download(root: Path, arch: str) -> Path:
 BEGIN, END = "<!-- kernels -->", "<!-- end of kernels -->"
 
 
+TRIED = (
+    *("int_sqrt 144", "gcd 12 18", 'strlen "hello"', 'crc32_le 0 "hello" 5'),
+    *('kallsyms_lookup_name "schedule"', '_printk "hello"', "schedule"),
+)
+"""Calls that the table tells about."""
+
+
+def runs(port_name: str, package: Path) -> str:
+    """Return which of `TRIED` return in the kernel of `package`, each in a new machine's state."""
+    from dynftrace import arches
+    from dynftrace.core.errors import DynftraceError
+    from dynftrace.core.session.session import MachineSpec, Session
+    from dynftrace.core.shell.shell import Shell
+
+    if port_name not in arches.built_in():
+        return "no emulator"
+    try:
+        session = Session.open(arches.load(port_name), MachineSpec(kernel=package, cpus=1))
+    except DynftraceError as error:
+        return str(error)
+    restore, shell, returned, not_returned = session.save(), Shell(session), [], []
+    for each in TRIED:
+        done = shell.execute(f"call {each}")
+        (not_returned if done.status else returned).append(f"`{each.split()[0]}`")
+        restore()
+    return ", ".join(returned) + (f"; not {', '.join(not_returned)}" if not_returned else "")
+
+
 def row(package: Path) -> str:
     """Return the line of the table for one package."""
     from dynftrace import arches
@@ -123,6 +151,7 @@ def row(package: Path) -> str:
         *(name, version, reader.facts.name, f"{len(image.symbols):,}, {image.symbols_from}"),
         f"{len(table.sites):,}" + (f" ({dead} in dead code)" if dead else ""),
         table.source,
+        runs(reader.facts.name, package),
     )
     return f"| {' | '.join(cells)} |"
 
@@ -143,8 +172,9 @@ def main() -> int:
     text = page.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
-    head = "| package | version | port or architecture | symbols | call sites | list of sites |"
-    lines = [BEGIN, "", head, "|---|---|---|---|---|---|", *rows, "", END]
+    heads = ("package", "version", "port or architecture", "symbols", "call sites")
+    head = f"| {' | '.join((*heads, 'list of sites', 'calls that return'))} |"
+    lines = [BEGIN, "", head, "|---|---|---|---|---|---|---|", *rows, "", END]
     page.write_text(before + "\n".join(lines) + after, encoding="utf-8")
     return 0 if rows else 1
 
