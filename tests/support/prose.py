@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 
-TOKEN = re.compile(r"`([^`]+)`( twice| five times)?")
+TOKEN = re.compile(r"`([^`]+)`( twice| four times| five times)?")
 OR = re.compile(r"(?:^|(?<=[.;:] )|(?<=` ))Or (?=\w|`)")
 LIST = re.compile(r"(,|,? and|,? then|, and then)\s*\Z")
-TIMES = {"": 1, " twice": 2, " five times": 5}
+TIMES = {"": 1, " twice": 2, " four times": 4, " five times": 5}
 
 NAMES = {
     "/": "slash",
