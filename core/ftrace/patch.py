@@ -107,6 +107,8 @@ class Updates(Protocol):
 
     def wake(self) -> None: ...
 
+    def state(self) -> MultiStop: ...
+
     def run(self, done: Callable[[], bool], after: MultiStop | None = None) -> bool: ...
 
 
@@ -176,7 +178,8 @@ class Performed(NamedTuple):
     """A phase that was performed."""
 
     ns: int
-    """The virtual time at its begin."""
+    """The virtual time at its begin. For `Act.DISABLE_IRQ`, which the guest does not announce, it
+    is the time at which all CPUs have done it."""
     act: Act
     safe: bool
 
@@ -248,8 +251,23 @@ class Patcher:
         return attributes(self, *names, *own, "performed")
 
     @property
+    def under_way(self) -> Patch | None:
+        """The change that the guest performs without a stop, if `goto` has come to its middle."""
+        patch = self.patch
+        return patch if patch is not None and patch.guest and not patch.watched else None
+
+    @property
+    def phase(self) -> int:
+        """Number of phases before the one in which the change that is under way is now."""
+        assert self.patch is not None
+        done, act, state = self.patch.done, self.patch.current.act, self._machine.updates.state()
+        if act is Act.PREPARE:  # the guest asks for the writes, not for the states before
+            return done + {MultiStop.DISABLE_IRQ: 1, MultiStop.RUN: 2}.get(state, 0)
+        return done - (act is Act.EXIT and state is MultiStop.RUN)
+
+    @property
     def unfinished(self) -> Act | None:
-        """The last phase of a change that was not watched, if `goto` has left it unfinished."""
+        """The last phase of a change by the host alone, if `goto` has left it unfinished."""
         last = self.performed[-1].act if self.performed and self.patch is None else None
         if self._under_breakpoint is not None or last in (Act.FIRST_HALF, Act.SLICE):
             return last
@@ -376,8 +394,7 @@ class Patcher:
     def _perform(self, phase: Phase, watched: bool = False) -> None:
         """Write and flush as `phase` says, and let run what it lets run."""
         machine = self._machine
-        last = Performed(machine.now, phase.act, phase.safe)
-        self.performed = (*self.performed[1 - MOST_PERFORMED :], last)
+        self._note(phase, machine.now)
         if phase.edit is not None:
             self._under_breakpoint = phase.edit
         # vCPUs run between two watched phases: until they are told of new text, theirs is stale.
@@ -399,6 +416,11 @@ class Patcher:
             machine.sync()
         if phase.edit is None:
             self._under_breakpoint = None
+
+    def _note(self, phase: Phase, ns: int) -> None:
+        """Remember that `phase` has begun at `ns`."""
+        last = Performed(ns, phase.act, phase.safe)
+        self.performed = (*self.performed[1 - MOST_PERFORMED :], last)
 
     # A change that is watched
 
@@ -533,6 +555,8 @@ class Patcher:
         self._do(phase)
         if self.patch is None or self.patch.current.stopping:
             self._waiting = None
+            if self.patch is not None:
+                self._begin_exit(self.patch.current)
             self._machine.answer(cpu)
 
     def _run_guest(
@@ -581,8 +605,14 @@ class Patcher:
 
     def _pass(self, done: int) -> None:
         """Note that the guest has performed `done` phases by now."""
-        if self.patch is not None:
-            self.patch = replace(self.patch, done=done)
+        if self.patch is None:
+            return
+        for phase in self.patch.phases[self.patch.done : done]:
+            if phase.act is Act.PREPARE:
+                self._note(phase, self._asked)
+            elif phase.stopping:
+                self._note(phase, self._machine.now)
+        self.patch = replace(self.patch, done=done)
 
     def poke(self, cpu: int) -> TextPoke | None:
         """Perform the phases that may be performed now: `cpu` has prepared the others.
@@ -600,6 +630,7 @@ class Patcher:
         while (patch := self.patch) is not None and patch.done < len(patch.phases):
             phase = patch.current
             if phase.act is Act.EXIT:
+                self._begin_exit(phase)
                 return TextPoke.DONE
             if phase.stopping:
                 self._pass(patch.done + 1)
@@ -620,6 +651,7 @@ class Patcher:
 
     def _begin_sync(self, phase: Phase) -> TextPoke:
         """Have the guest's CPUs execute sync_core()."""
+        self._note(phase, self._machine.now)
         self._syncing = True
         if self.patch is None or not self.patch.watched:
             # Nobody looks in between, so that all are told at once.
@@ -628,6 +660,11 @@ class Patcher:
         for each in phase.nmis:
             self._machine.take_nmi(each)
         return TextPoke.SYNC
+
+    def _begin_exit(self, phase: Phase) -> None:
+        """Note once that the guest's CPUs go on."""
+        if self.performed[-1].act is not Act.EXIT:
+            self._note(phase, self._machine.now)
 
     def sync_core(self, cpu: int) -> None:
         """Drop the translated code that `cpu` has of text that has changed (`sync_core`)."""
@@ -650,7 +687,10 @@ class Patcher:
             self.last = Timing(
                 patch.phases[0].method, places, writer, self._asked, first, last, ended
             )
-        done = patch.done + (patch.done < len(patch.phases) and patch.current.act is Act.EXIT)
+        done = patch.done
+        if done < len(patch.phases) and patch.current.act is Act.EXIT:
+            self._begin_exit(patch.current)
+            done += 1
         self.patch = None if done == len(patch.phases) else replace(patch, done=done)
         self._syncing, self._waiting = False, None
 
