@@ -109,7 +109,9 @@ class Updates(Protocol):
 
     def state(self) -> MultiStop: ...
 
-    def run(self, done: Callable[[], bool], after: MultiStop | None = None) -> bool: ...
+    def run(
+        self, done: Callable[[], bool], after: MultiStop | None, went_on: Callable[[], None]
+    ) -> bool: ...
 
 
 class Text(Protocol):
@@ -206,6 +208,8 @@ class Patcher:
         """The watched change that is under way."""
         self.performed: tuple[Performed, ...] = ()
         """The last phases, at most `MOST_PERFORMED`, oldest first."""
+        self.after: Callable[[], None] | None = None
+        """What the command does after the change that is under way; see `_went_on`."""
         self._recording: list[Round] | None = None
         """The rounds of the change that is being recorded."""
         self._log: list[tuple[Addresses, Bytes, Bytes]] = []
@@ -248,7 +252,7 @@ class Patcher:
         """Return a function that restores the method, the vCPUs to flush and the patch."""
         names = "_method", "flush_cpus", "nmi_updates", "watching", "watched_ip", "patch", "last"
         own = "_under_breakpoint", "_may", "_syncing", "_waiting", "_asked", "_wrote"
-        return attributes(self, *names, *own, "performed")
+        return attributes(self, *names, *own, "performed", "after")
 
     @property
     def under_way(self) -> Patch | None:
@@ -520,6 +524,7 @@ class Patcher:
             return self.next()
         else:
             self._next_by_guest(patch)
+            self._went_on()
         return phase
 
     def _do(self, phase: Phase) -> None:
@@ -584,7 +589,7 @@ class Patcher:
             return not last and (now is None or now.done >= until)
 
         try:
-            alive = updates.run(done, state)
+            alive = updates.run(done, state, self._went_on)
         except GuestError:
             for each in restore:
                 each()
@@ -602,6 +607,21 @@ class Patcher:
                 self.patch = None
             else:
                 self._do(self.patch.current)
+
+    @contextmanager
+    def followed(self, after: Callable[[], None]) -> Iterator[None]:
+        """While the context lasts, a change is one after which the command calls `after`."""
+        self.after = after
+        try:
+            yield
+        finally:
+            self.after = None
+
+    def _went_on(self) -> None:
+        """Do what the command does after a change, if `goto` has left it in the middle of that."""
+        if self.patch is None and self.after is not None:
+            after, self.after = self.after, None
+            after()
 
     def _pass(self, done: int) -> None:
         """Note that the guest has performed `done` phases by now."""

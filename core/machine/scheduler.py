@@ -94,6 +94,8 @@ class Wait:
     done: Callable[[], bool]
     places: frozenset[int]
     wanted: Callable[[Vcpu], bool]
+    went_on: Callable[[], None]
+    """Called at its end if that comes in another run, since a replay has ended before it."""
 
 
 @dataclass(slots=True)
@@ -139,6 +141,10 @@ class Guest(Protocol):
     def handle(self, vcpu: Vcpu, stop: Stop) -> None:
         """Handle the `stop` of `vcpu`."""
         ...
+
+
+def _nothing() -> None:
+    pass
 
 
 class Scheduler:
@@ -281,17 +287,18 @@ class Scheduler:
         places: Collection[int] = (),
         wanted: Callable[[Vcpu], bool] = lambda vcpu: True,
         worker: int | None = None,
+        went_on: Callable[[], None] = _nothing,
     ) -> bool:
         """Run until `done()`, or until a vCPU for which `wanted` holds is at one of `places`.
 
         A vCPU that stands at a place (`stands`) stays there: as if asleep, it runs only to handle
         interrupts, and the tasks that they wake. It cannot stay while interrupts or preemption
         are off, nor in the task with the pid `worker`. Return False after `limit_ns` of virtual
-        time, or if no vCPU is left. `stop` has no effect.
+        time, or if no vCPU is left. `stop` has no effect. For `went_on`, see `Wait`.
         """
         if self._wait is None:  # else a replay has ended in the middle of another one
             self._hold(worker)
-        self._wait = Wait(done, frozenset(places), wanted)
+        self._wait = Wait(done, frozenset(places), wanted, went_on)
         self._patience, self._found, self._slice = None, False, BRIEF_NS
         self._wanted, self._places = self._stops_waiting, self._wait.places
         limit = self.now + limit_ns
@@ -412,15 +419,17 @@ class Scheduler:
         with self.interruptible():
             while not done():
                 if self._wait is not None and self._open is None and self._waited():
+                    went_on = self._wait.went_on
                     self._end_wait()  # a replay has ended in its middle, and this run goes on
                     self.stands = self._away = None
+                    went_on()
                 if self._open is not None:
                     turn, self._open = self._open, None
                     self._resume(turn)
                 else:
                     vcpu, wake = self._next()
                     if self._horizon is not None:
-                        self._check_horizon(wake if vcpu is not None else None)
+                        self._check_horizon(min(wake, target) if vcpu is not None else None)
                     if vcpu is None:
                         return False
                     if wake >= target:
@@ -525,7 +534,10 @@ class Scheduler:
             horizon.visit(vcpu)
 
     def _check_horizon(self, wake: int | None) -> None:
-        """Act on the horizon if nothing runs before it: the next turn is at `wake`, or never."""
+        """Act on the horizon if nothing runs before it: the next turn is at `wake`, or never.
+
+        A run that ends before it does not count: what comes next may wake a vCPU.
+        """
         while (horizon := self._horizon) is not None and (wake is None or wake >= horizon.next):
             self._reached = max(self._reached, horizon.next)
             self._act(horizon, None)
@@ -584,7 +596,3 @@ class Scheduler:
 
 def _nowhere(vcpu: Vcpu) -> bool:
     return False
-
-
-def _nothing() -> None:
-    pass

@@ -229,6 +229,23 @@ def test_an_instant_inside_a_patch_says_so_and_going_on_ends_it(
     assert "phase" not in execute(f"goto 0.{timing.ended + 10_000:09d}")
 
 
+@pytest.mark.parametrize(("old", "new"), [("function", "nop"), ("nop", "irqsoff")])
+def test_what_follows_the_change_in_a_switch_of_tracers_is_done(old: str, new: str) -> None:
+    session = Session.open(arches.load("x86_64"))
+    execute = executor(session)
+    execute(f"echo {old} > current_tracer; sleep 0.001; echo {new} > current_tracer")
+    target = session.now + 1_000_000
+    execute("sleep 0.001")
+    end, timing = state(session), session.boot.ftrace.patcher.last
+    assert timing is not None
+    # Nothing runs just before the change: it is not the sleep that these times are in.
+    for ns in (timing.asked + 3000, timing.ended - 5000):
+        assert " here, in phase " in execute(f"goto 0.{ns:09d} 0")
+        session.run(target - session.now)
+        assert state(session) == end
+        execute("goto -")
+
+
 def test_an_instant_inside_a_patch_of_the_host_says_so() -> None:
     session = Session.open(arches.load("x86_64"))
     execute = executor(session)
