@@ -407,11 +407,18 @@ class Session:
         unknown module, and if `BUNDLED_ONLY` is set; else as `insmod`.
         """
         with self.lock:
-            if os.environ.get(BUNDLED_ONLY):
-                raise UsageError("modprobe is off here: choose a module for insmod")
             path = Path(name)
-            tree = ModuleTree.around(path.absolute()) if path.is_file() else None
-            tree = tree or (self.spec.kernel and ModuleTree.beside(self.spec.kernel)) or None
+            bundled = self.spec.kernel is None and name in self.available_modules()
+            if os.environ.get(BUNDLED_ONLY) and not bundled:
+                raise UsageError("modprobe loads only the modules that come with dynftrace here")
+            tree = ModuleTree(self.port.images()) if bundled else None
+            if tree is None and path.is_file():
+                tree = ModuleTree.around(path.absolute())
+            if tree is None and self.spec.kernel is not None:
+                tree = ModuleTree.beside(self.spec.kernel)
+            if tree is None and self.spec.kernel is None and "/" not in name:
+                choices = ", ".join(self.available_modules())
+                raise UsageError(f"no module {name[:40]!r}: choose from {choices}")
             if tree is None:
                 raise UsageError(
                     "no tree of modules: give the path of a .ko in lib/modules/RELEASE, or a "

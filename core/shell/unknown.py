@@ -8,7 +8,6 @@ from difflib import get_close_matches
 _INSTEAD = {
     ("sudo", "su", "doas"): "every command already runs as root: leave it out",
     ("mount", "umount"): "tracefs is already mounted, at /sys/kernel/tracing",
-    ("modprobe",): "use insmod MODULE",
     ("modinfo",): "lsmod lists the modules that are loaded",
     ("less", "more", "vi", "vim", "nano", "view"): "use cat, head, tail or grep",
     ("awk", "sed", "perl", "python", "python3"): "use grep, cut, head, tail, sort or uniq",

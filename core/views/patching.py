@@ -118,6 +118,8 @@ class PatchReader:
         before = now
         for phase in patch.phases[: patch.done][::-1]:
             before = _undone(phase, address, before)
+        used = self._used(patch, address, before)
+        now, before = now[:used], before[:used]
         # What stoppers do writes nothing: what matters comes after it.
         rest = patch.phases[patch.done :]
         then = next((each for each in rest if not each.stopping), rest[0]).after(address, now)
@@ -147,6 +149,22 @@ class PatchReader:
             if found:
                 return found[0], max(size, write.new.shape[1])
         return ip, size
+
+    def _used(self, patch: Patch, address: int, before: bytes) -> int:
+        """Return how many bytes of a site matter: up to the last one that changes.
+
+        With instructions of one size these are two at least, as one may be in a delay slot.
+        """
+        align = self._ftrace.port.facts.insn_align
+        if align == 1:
+            return len(before)
+        data, end = before, 0
+        for phase in patch.phases:
+            after = phase.after(address, data)
+            differ = (at for at, (a, b) in enumerate(zip(data, after, strict=True)) if a != b)
+            end = max(end, *differ, 0)
+            data = after
+        return min(len(before), max(end // align + 1, 2) * align)
 
     def _function(self, ip: int) -> str:
         symbol = self._kallsyms.lookup(ip)

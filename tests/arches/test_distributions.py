@@ -14,7 +14,7 @@ from dynftrace import arches
 from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
-from ..support.distribution import unpacked
+from ..support.debian import unpacked
 
 PORTS = {"amd64": "x86_64", "arm64": "arm64", "i386": "i386", "mipsel": "mipsel"}
 

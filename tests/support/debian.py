@@ -10,6 +10,7 @@ of other architectures can be found without changing the system.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -28,16 +29,41 @@ PACKAGES = {
 """Package that depends on the newest kernel image, by Debian's name of the architecture."""
 
 
-FOLDER = "DYNFTRACE_KERNELS"
+VARIABLE = "DYNFTRACE_KERNELS"
 """Environment variable: a folder with kernel packages, for the tests that need them."""
+
+FOLDER = Path(os.environ.get(VARIABLE) or Path(__file__).parents[2] / ".kernels")
+"""That folder, or the one of `make kernels`."""
 
 
 def packages() -> list[object]:
     """Return the kernel packages in `FOLDER`; a skipped parameter without any."""
-    folder = os.environ.get(FOLDER)
-    found = sorted(Path(folder).glob("linux-image-*.deb")) if folder else []
-    reason = f"no kernel packages: run `make kernels`, which sets {FOLDER}"
+    found = sorted(FOLDER.glob("linux-image-*.deb"))
+    reason = "no kernel packages: run `make kernels`"
     return [*found] or [pytest.param(Path(), marks=pytest.mark.skip(reason=reason), id="none")]
+
+
+def unpacked(arch: str) -> Path:
+    """Return a folder with boot/ and lib/modules/ of Debian's kernel for `arch`.
+
+    Skips the test if there is no package, or no dpkg-deb. The package is unpacked once, beside
+    itself.
+    """
+    found = sorted(FOLDER.glob(f"linux-image-*_{arch}.deb"))
+    if not found:
+        pytest.skip(f"no kernel package for {arch}: run `make kernels`")
+    if shutil.which("dpkg-deb") is None:
+        pytest.skip("dpkg-deb is not installed")
+    top = FOLDER / "unpacked" / found[-1].stem
+    if not top.is_dir():
+        part = top.with_name(f"{top.name}.{os.getpid()}")
+        part.mkdir(parents=True)
+        subprocess.run(["dpkg-deb", "-x", found[-1], part], check=True)
+        try:
+            part.rename(top)
+        except OSError:  # another worker was first
+            shutil.rmtree(part)
+    return top
 
 
 def _apt(root: Path, arch: str, *arguments: str, check: bool = True) -> str:
@@ -82,6 +108,34 @@ def download(root: Path, arch: str) -> Path:
 BEGIN, END = "<!-- kernels -->", "<!-- end of kernels -->"
 
 
+TRIED = (
+    *("int_sqrt 144", "gcd 12 18", 'strlen "hello"', 'crc32_le 0 "hello" 5'),
+    *('kallsyms_lookup_name "schedule"', '_printk "hello"', "schedule"),
+)
+"""Calls that the table tells about."""
+
+
+def runs(port_name: str, package: Path) -> str:
+    """Return which of `TRIED` return in the kernel of `package`, each in a new machine's state."""
+    from dynftrace import arches
+    from dynftrace.core.errors import DynftraceError
+    from dynftrace.core.session.session import MachineSpec, Session
+    from dynftrace.core.shell.shell import Shell
+
+    if port_name not in arches.built_in():
+        return "no emulator"
+    try:
+        session = Session.open(arches.load(port_name), MachineSpec(kernel=package, cpus=1))
+    except DynftraceError as error:
+        return str(error)
+    restore, shell, returned, not_returned = session.save(), Shell(session), [], []
+    for each in TRIED:
+        done = shell.execute(f"call {each}")
+        (not_returned if done.status else returned).append(f"`{each.split()[0]}`")
+        restore()
+    return ", ".join(returned) + (f"; not {', '.join(not_returned)}" if not_returned else "")
+
+
 def row(package: Path) -> str:
     """Return the line of the table for one package."""
     from dynftrace import arches
@@ -97,6 +151,7 @@ def row(package: Path) -> str:
         *(name, version, reader.facts.name, f"{len(image.symbols):,}, {image.symbols_from}"),
         f"{len(table.sites):,}" + (f" ({dead} in dead code)" if dead else ""),
         table.source,
+        runs(reader.facts.name, package),
     )
     return f"| {' | '.join(cells)} |"
 
@@ -117,8 +172,9 @@ def main() -> int:
     text = page.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
-    head = "| package | version | port or architecture | symbols | call sites | list of sites |"
-    lines = [BEGIN, "", head, "|---|---|---|---|---|---|", *rows, "", END]
+    heads = ("package", "version", "port or architecture", "symbols", "call sites")
+    head = f"| {' | '.join((*heads, 'list of sites', 'calls that return'))} |"
+    lines = [BEGIN, "", head, "|---|---|---|---|---|---|---|", *rows, "", END]
     page.write_text(before + "\n".join(lines) + after, encoding="utf-8")
     return 0 if rows else 1
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 from textual._compositor import Compositor
+from textual._context import active_app
+from textual.app import App
 from textual.css.stylesheet import RuleSet, Stylesheet
 from textual.pilot import Pilot
 from textual.widget import Widget
@@ -63,23 +65,36 @@ QUIET = 4
 """Turns of the event loop with nothing to do after which the screen waits for nothing."""
 
 
+async def quiet(app: App[Any]) -> bool:
+    """Wait until the event loop has nothing to do. Return False if the app has no screen."""
+    ready: Sized = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
+    turns = 0
+    while turns < QUIET and not app._exception_event.is_set():
+        await asyncio.sleep(0)
+        if not app.is_running or not app.screen_stack:
+            return False
+        turns = 0 if ready else turns + 1
+    return True
+
+
 def look_at_the_loop(patch: pytest.MonkeyPatch) -> None:
     """Have a pilot wait until no widget has a message, instead of for a message to each of them.
 
     A message in a queue wakes the task that reads it, so the event loop knows that one is there.
 
-    A message to each widget, several times for each key, is half of the work of many tests.
+    A message to each widget, several times for each key, is half of the work of many tests. And
+    after each key, Textual sleeps until the process has been idle for a while, twice: most of
+    the time of tests that type.
     """
     original = Pilot._wait_for_screen
 
     async def wait(self: Pilot[Any], timeout: float = 30.0) -> bool:
-        ready: Sized = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
-        quiet = 0
-        while quiet < QUIET and not self.app._exception_event.is_set():
-            await asyncio.sleep(0)
-            if not self.app.is_running or not self.app.screen_stack:
-                return await original(self, timeout)
-            quiet = 0 if ready else quiet + 1
+        if not await quiet(self.app):
+            return await original(self, timeout)
         return not self.app._exception_event.is_set()
 
+    async def until_idle(min_sleep: float = 0, max_sleep: float = 1) -> None:
+        await quiet(active_app.get())
+
     patch.setattr(Pilot, "_wait_for_screen", wait)
+    patch.setattr("textual.app.wait_for_idle", until_idle)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -217,13 +216,7 @@ def test_a_site_that_changes_during_patching_is_a_bug(
     guest.ftrace.register(one)
     region = memory.region("tracer")
     before, slot_before = region.bytes.copy(), guest.ftrace.slot
-    flush = guest.machine.flush
-
-    def written(*args: Any, **named: Any) -> None:
-        memory.write(ip, b"\x90")
-        flush(*args, **named)
-
-    monkeypatch.setattr(guest.machine, "flush", written)
+    monkeypatch.setattr(guest.machine, "flush", lambda *args, **kept: memory.write(ip, b"\x90"))
     with pytest.raises(FtraceBug, match="schedule") as caught:
         guest.ftrace.register(guest.counter("two"))
     assert caught.value.found[:1] == b"\x90"

@@ -9,6 +9,8 @@ import pytest
 from dynftrace.core.errors import UsageError
 from dynftrace.core.modules.tree import ModuleTree
 
+from ...support.user import executor, opened
+
 NEEDS = {"top": ["left", "right-side"], "left": ["base"], "right_side": ["base"], "base": []}
 
 
@@ -46,3 +48,9 @@ def test_missing_modules_and_circles_are_refused(tmp_path: Path) -> None:
         found.order("top", lambda path: ["gone"])
     with pytest.raises(UsageError, match="depends on itself"):
         found.order("top", lambda path: ["left" if path.stem == "top" else "top"])
+
+
+def test_bundled_modules_load_with_what_they_need() -> None:
+    sh = executor(opened())
+    sh("modprobe usbhub; modprobe usbhub")
+    assert [line.split()[0] for line in sh("lsmod").splitlines()[1:]] == ["usbhub", "usbcore"]

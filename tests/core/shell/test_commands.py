@@ -253,7 +253,7 @@ def test_step_and_regs_show_a_cpu(session: Session, shell: Shell, sh: Sh) -> Non
     assert sum(line.startswith("cpu1  ") for line in lines) == 5
     changed = [line for line in lines if line.startswith("    ")]
     assert len(changed) >= 4 and max(map(len, changed)) <= 80
-    assert any(re.fullmatch(r"    \w+ [0-9a-f]+->[0-9a-f]+  \+[1-9] ns", line) for line in changed)
+    assert any(re.search(r"\w [0-9a-f]+->[0-9a-f]+  .*\+[1-9] ns$", line) for line in changed)
     assert session.boot.machine.registers(1) != before
     pc = session.boot.machine.registers(1)[session.port.facts.abi.pc.name]
     assert f"{pc:016x}" in sh("regs 1")

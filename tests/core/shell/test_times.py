@@ -44,8 +44,8 @@ def test_the_tree_and_the_histogram_have_all_calls_of_the_trace() -> None:
     ("line", "error"),
     [
         ("flame", "flame: no call has been timed: first echo function_graph > current_tracer\n"),
-        ("flame x", "flame: PERCENT must be a number, not 'x'\nusage: flame [PERCENT]\n"),
-        ("flame nan", "flame: PERCENT must be 0 to 100, not nan\nusage: flame [PERCENT]\n"),
+        ("flame x", "flame: no call has been timed: first echo function_graph > current_tracer\n"),
+        ("flame nan", "flame: PERCENT must be 0 to 100, not nan\nusage: flame [FUNC] [PERCENT]\n"),
         ("hist", "hist: missing argument\nusage: hist FUNC\n"),
     ],
 )

@@ -40,6 +40,7 @@ async def test_the_wrong_word_can_be_corrected() -> None:
         await pilot.press("escape", "colon", *"poke schedule bxl", "enter")
         await settle(pilot)
         await pilot.press("escape")
+        await settle(pilot)
         assert not line.display and not over.display
         said = str(app.main.query_one(SameAs).render())
         assert "poke schedule bxl   ! poke: unknown instruction 'bxl'" in said
