@@ -241,18 +241,25 @@ class CallChain:
         return len(self._found) - 1
 
     def _interrupted(self, place: int) -> _Saved | None:
-        """Return the registers of the interrupt whose handler's return address is at `place`."""
+        """Return the registers of the interrupt whose handler's return address is at `place`.
+
+        Rests of earlier frames can look like saved registers, but their pc is in no function.
+        """
         abi, width = self._abi, self._width
         names = [register.name for register in abi.pt_regs]
         size = width * len(names)
         at_sp = width * names.index(abi.sp.name)
+        first = None
         for regs in range(place + -place % abi.stack_align, self._end - size, abi.stack_align):
             gap = self._memory.read_int(regs + at_sp, width) - abi.red_zone - size - regs
             if 0 <= gap < abi.stack_align:
                 places = {name: regs + width * row for row, name in enumerate(names)}
                 values = {name: self._memory.read_int(at, width) for name, at in places.items()}
-                return _Saved(values, places)
-        return None
+                saved = _Saved(values, places)
+                if self._function(values[abi.pc.name]) is not None:
+                    return saved
+                first = first or saved
+        return first
 
     def _function(self, address: int) -> Symbol | None:
         symbol = self._symbols.lookup(address)

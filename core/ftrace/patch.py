@@ -107,7 +107,11 @@ class Updates(Protocol):
 
     def wake(self) -> None: ...
 
-    def run(self, done: Callable[[], bool], after: MultiStop | None = None) -> bool: ...
+    def state(self) -> MultiStop: ...
+
+    def run(
+        self, done: Callable[[], bool], after: MultiStop | None, went_on: Callable[[], None]
+    ) -> bool: ...
 
 
 class Text(Protocol):
@@ -176,7 +180,8 @@ class Performed(NamedTuple):
     """A phase that was performed."""
 
     ns: int
-    """The virtual time at its begin."""
+    """The virtual time at its begin. For `Act.DISABLE_IRQ`, which the guest does not announce, it
+    is the time at which all CPUs have done it."""
     act: Act
     safe: bool
 
@@ -203,6 +208,8 @@ class Patcher:
         """The watched change that is under way."""
         self.performed: tuple[Performed, ...] = ()
         """The last phases, at most `MOST_PERFORMED`, oldest first."""
+        self.after: Callable[[], None] | None = None
+        """What the command does after the change that is under way; see `_went_on`."""
         self._recording: list[Round] | None = None
         """The rounds of the change that is being recorded."""
         self._log: list[tuple[Addresses, Bytes, Bytes]] = []
@@ -245,11 +252,26 @@ class Patcher:
         """Return a function that restores the method, the vCPUs to flush and the patch."""
         names = "_method", "flush_cpus", "nmi_updates", "watching", "watched_ip", "patch", "last"
         own = "_under_breakpoint", "_may", "_syncing", "_waiting", "_asked", "_wrote"
-        return attributes(self, *names, *own, "performed")
+        return attributes(self, *names, *own, "performed", "after")
+
+    @property
+    def under_way(self) -> Patch | None:
+        """The change that the guest performs without a stop, if `goto` has come to its middle."""
+        patch = self.patch
+        return patch if patch is not None and patch.guest and not patch.watched else None
+
+    @property
+    def phase(self) -> int:
+        """Number of phases before the one in which the change that is under way is now."""
+        assert self.patch is not None
+        done, act, state = self.patch.done, self.patch.current.act, self._machine.updates.state()
+        if act is Act.PREPARE:  # the guest asks for the writes, not for the states before
+            return done + {MultiStop.DISABLE_IRQ: 1, MultiStop.RUN: 2}.get(state, 0)
+        return done - (act is Act.EXIT and state is MultiStop.RUN)
 
     @property
     def unfinished(self) -> Act | None:
-        """The last phase of a change that was not watched, if `goto` has left it unfinished."""
+        """The last phase of a change by the host alone, if `goto` has left it unfinished."""
         last = self.performed[-1].act if self.performed and self.patch is None else None
         if self._under_breakpoint is not None or last in (Act.FIRST_HALF, Act.SLICE):
             return last
@@ -376,8 +398,7 @@ class Patcher:
     def _perform(self, phase: Phase, watched: bool = False) -> None:
         """Write and flush as `phase` says, and let run what it lets run."""
         machine = self._machine
-        last = Performed(machine.now, phase.act, phase.safe)
-        self.performed = (*self.performed[1 - MOST_PERFORMED :], last)
+        self._note(phase, machine.now)
         if phase.edit is not None:
             self._under_breakpoint = phase.edit
         # vCPUs run between two watched phases: until they are told of new text, theirs is stale.
@@ -399,6 +420,11 @@ class Patcher:
             machine.sync()
         if phase.edit is None:
             self._under_breakpoint = None
+
+    def _note(self, phase: Phase, ns: int) -> None:
+        """Remember that `phase` has begun at `ns`."""
+        last = Performed(ns, phase.act, phase.safe)
+        self.performed = (*self.performed[1 - MOST_PERFORMED :], last)
 
     # A change that is watched
 
@@ -498,6 +524,7 @@ class Patcher:
             return self.next()
         else:
             self._next_by_guest(patch)
+            self._went_on()
         return phase
 
     def _do(self, phase: Phase) -> None:
@@ -533,6 +560,8 @@ class Patcher:
         self._do(phase)
         if self.patch is None or self.patch.current.stopping:
             self._waiting = None
+            if self.patch is not None:
+                self._begin_exit(self.patch.current)
             self._machine.answer(cpu)
 
     def _run_guest(
@@ -560,7 +589,7 @@ class Patcher:
             return not last and (now is None or now.done >= until)
 
         try:
-            alive = updates.run(done, state)
+            alive = updates.run(done, state, self._went_on)
         except GuestError:
             for each in restore:
                 each()
@@ -579,10 +608,31 @@ class Patcher:
             else:
                 self._do(self.patch.current)
 
+    @contextmanager
+    def followed(self, after: Callable[[], None]) -> Iterator[None]:
+        """While the context lasts, a change is one after which the command calls `after`."""
+        self.after = after
+        try:
+            yield
+        finally:
+            self.after = None
+
+    def _went_on(self) -> None:
+        """Do what the command does after a change, if `goto` has left it in the middle of that."""
+        if self.patch is None and self.after is not None:
+            after, self.after = self.after, None
+            after()
+
     def _pass(self, done: int) -> None:
         """Note that the guest has performed `done` phases by now."""
-        if self.patch is not None:
-            self.patch = replace(self.patch, done=done)
+        if self.patch is None:
+            return
+        for phase in self.patch.phases[self.patch.done : done]:
+            if phase.act is Act.PREPARE:
+                self._note(phase, self._asked)
+            elif phase.stopping:
+                self._note(phase, self._machine.now)
+        self.patch = replace(self.patch, done=done)
 
     def poke(self, cpu: int) -> TextPoke | None:
         """Perform the phases that may be performed now: `cpu` has prepared the others.
@@ -600,6 +650,7 @@ class Patcher:
         while (patch := self.patch) is not None and patch.done < len(patch.phases):
             phase = patch.current
             if phase.act is Act.EXIT:
+                self._begin_exit(phase)
                 return TextPoke.DONE
             if phase.stopping:
                 self._pass(patch.done + 1)
@@ -620,6 +671,7 @@ class Patcher:
 
     def _begin_sync(self, phase: Phase) -> TextPoke:
         """Have the guest's CPUs execute sync_core()."""
+        self._note(phase, self._machine.now)
         self._syncing = True
         if self.patch is None or not self.patch.watched:
             # Nobody looks in between, so that all are told at once.
@@ -628,6 +680,11 @@ class Patcher:
         for each in phase.nmis:
             self._machine.take_nmi(each)
         return TextPoke.SYNC
+
+    def _begin_exit(self, phase: Phase) -> None:
+        """Note once that the guest's CPUs go on."""
+        if self.performed[-1].act is not Act.EXIT:
+            self._note(phase, self._machine.now)
 
     def sync_core(self, cpu: int) -> None:
         """Drop the translated code that `cpu` has of text that has changed (`sync_core`)."""
@@ -650,7 +707,10 @@ class Patcher:
             self.last = Timing(
                 patch.phases[0].method, places, writer, self._asked, first, last, ended
             )
-        done = patch.done + (patch.done < len(patch.phases) and patch.current.act is Act.EXIT)
+        done = patch.done
+        if done < len(patch.phases) and patch.current.act is Act.EXIT:
+            self._begin_exit(patch.current)
+            done += 1
         self.patch = None if done == len(patch.phases) else replace(patch, done=done)
         self._syncing, self._waiting = False, None
 

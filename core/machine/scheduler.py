@@ -87,6 +87,17 @@ class Held:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What `run_beside` waits for."""
+
+    done: Callable[[], bool]
+    places: frozenset[int]
+    wanted: Callable[[Vcpu], bool]
+    went_on: Callable[[], None]
+    """Called at its end if that comes in another run, since a replay has ended before it."""
+
+
 @dataclass(slots=True)
 class Horizon:
     """The end of a replay: the first block of vCPU `cpu` that starts at or after `time`.
@@ -132,6 +143,10 @@ class Guest(Protocol):
         ...
 
 
+def _nothing() -> None:
+    pass
+
+
 class Scheduler:
     """Runs the vCPUs of one machine."""
 
@@ -147,6 +162,12 @@ class Scheduler:
         self._horizon: Horizon | None = None
         self._held: Held | None = None
         """The vCPU that `run_beside` keeps where it stands."""
+        self._wait: Wait | None = None
+        """What `run_beside` waits for. A replay may end before that: then the next runs wait on."""
+        self._patience: int | None = None
+        """Virtual ns until which it waits for the task that it keeps, once all else is done."""
+        self._found = False
+        """Whether a vCPU has come to one of its places."""
         self._slice = SLICE_NS
         """Virtual ns of one turn now."""
         self._away: Held | None = None
@@ -234,6 +255,8 @@ class Scheduler:
         def over() -> bool:
             return bool(found) or len(oopses) > before or ended() is not None
 
+        if self._wait is not None and self._places:
+            self._end_wait()  # that of a replay: a vCPU stops at the places of one run
         self._wanted, self._places = stops, places
         try:
             self._stop_at_places()
@@ -264,52 +287,58 @@ class Scheduler:
         places: Collection[int] = (),
         wanted: Callable[[Vcpu], bool] = lambda vcpu: True,
         worker: int | None = None,
+        went_on: Callable[[], None] = _nothing,
     ) -> bool:
         """Run until `done()`, or until a vCPU for which `wanted` holds is at one of `places`.
 
         A vCPU that stands at a place (`stands`) stays there: as if asleep, it runs only to handle
         interrupts, and the tasks that they wake. It cannot stay while interrupts or preemption
         are off, nor in the task with the pid `worker`. Return False after `limit_ns` of virtual
-        time, or if no vCPU is left. `stop` has no effect.
+        time, or if no vCPU is left. `stop` has no effect. For `went_on`, see `Wait`.
         """
-        found: list[Vcpu] = []
-        self._hold(worker)
-        held, self._places = self._held, {*places}
+        if self._wait is None:  # else a replay has ended in the middle of another one
+            self._hold(worker)
+        self._wait = Wait(done, frozenset(places), wanted, went_on)
+        self._patience, self._found, self._slice = None, False, BRIEF_NS
+        self._wanted, self._places = self._stops_waiting, self._wait.places
         limit = self.now + limit_ns
-        patience: int | None = None
-
-        def stops(vcpu: Vcpu) -> bool:
-            if wanted(vcpu):
-                found.append(vcpu)
-            return bool(found)
-
-        def over() -> bool:
-            nonlocal patience
-            if not found and not done():
-                return False
-            if found or self._held is None or self._held.vcpu.state is not State.RUNNING:
-                return True
-            patience = self.now + RETURN_NS if patience is None else patience
-            return self.now >= patience
-
-        self._wanted, self._slice = stops, BRIEF_NS
         try:
-            self._stop_at_places()
-            if held is not None and held.vcpu.state is State.IDLE:
-                held.vcpu.hold()
+            self._wait_on()
             self.stands = self._away = None
-            while self._take_turns(over, limit) and not over():
+            while self._take_turns(self._waited, limit) and not self._waited():
                 pass  # `stop` has no effect
         finally:
-            self._wanted, self._places, self._held = _nowhere, (), None
-            self._slice, self._open = SLICE_NS, None
-            self._stop_at_places()
-            if held is not None and held.vcpu.state is State.IDLE and held.here:
-                held.vcpu.state = State.RUNNING
-                self._open, self.stands = held.turn, held.vcpu.number
-            else:
-                self._away = held
-        return bool(found) or done()
+            found = self._found
+            self._end_wait()
+        return found or done()
+
+    def _stops_waiting(self, vcpu: Vcpu) -> bool:
+        """Whether `run_beside` stops, now that `vcpu` is at one of its places."""
+        assert self._wait is not None
+        self._found = self._found or self._wait.wanted(vcpu)
+        return self._found
+
+    def _waited(self) -> bool:
+        """Whether what `run_beside` waits for has come."""
+        assert self._wait is not None
+        if not self._found and not self._wait.done():
+            return False
+        if self._found or self._held is None or self._held.vcpu.state is not State.RUNNING:
+            return True
+        self._patience = self.now + RETURN_NS if self._patience is None else self._patience
+        return self.now >= self._patience
+
+    def _end_wait(self) -> None:
+        """Have the vCPU that was kept stand where it is, and take turns as usual."""
+        held = self._held
+        self._wanted, self._places, self._held, self._wait = _nowhere, (), None, None
+        self._slice, self._open = SLICE_NS, None
+        self._stop_at_places()
+        if held is not None and held.vcpu.state is State.IDLE and held.here:
+            held.vcpu.state = State.RUNNING
+            self._open, self.stands = held.turn, held.vcpu.number
+        else:
+            self._away = held
 
     def _hold(self, worker: int | None) -> None:
         """Keep the vCPU that stands at a place there from now on, unless it runs `worker`."""
@@ -389,13 +418,18 @@ class Scheduler:
     def _take_turns(self, done: Callable[[], bool], target: int) -> bool:
         with self.interruptible():
             while not done():
+                if self._wait is not None and self._open is None and self._waited():
+                    went_on = self._wait.went_on
+                    self._end_wait()  # a replay has ended in its middle, and this run goes on
+                    self.stands = self._away = None
+                    went_on()
                 if self._open is not None:
                     turn, self._open = self._open, None
                     self._resume(turn)
                 else:
                     vcpu, wake = self._next()
                     if self._horizon is not None:
-                        self._check_horizon(wake if vcpu is not None else None)
+                        self._check_horizon(min(wake, target) if vcpu is not None else None)
                     if vcpu is None:
                         return False
                     if wake >= target:
@@ -500,7 +534,10 @@ class Scheduler:
             horizon.visit(vcpu)
 
     def _check_horizon(self, wake: int | None) -> None:
-        """Act on the horizon if nothing runs before it: the next turn is at `wake`, or never."""
+        """Act on the horizon if nothing runs before it: the next turn is at `wake`, or never.
+
+        A run that ends before it does not count: what comes next may wake a vCPU.
+        """
         while (horizon := self._horizon) is not None and (wake is None or wake >= horizon.next):
             self._reached = max(self._reached, horizon.next)
             self._act(horizon, None)
@@ -536,13 +573,26 @@ class Scheduler:
 
     def save(self) -> Restore:
         """Return a function that restores the turns, between two runs."""
-        kept = attributes(self, "_reached", "_open", "stands", "_away")
-        return kept if self._open is None else in_order(kept, attributes(self._open, "stops"))
+        waits = ("_wait", "_patience", "_found", "_held", "_slice", "_wanted", "_places")
+        kept = [attributes(self, "_reached", "_open", "stands", "_away")]
+        if self._open is not None:
+            kept.append(attributes(self._open, "stops"))
+        if self._wait is not None:
+            return in_order(*kept, attributes(self, *waits), self._wait_on)
+        return in_order(self._no_wait, *kept)
+
+    def _wait_on(self) -> None:
+        """Have the vCPUs stop where `run_beside` needs it."""
+        self._stop_at_places()
+        if self._held is not None and self._held.vcpu.state is State.IDLE:
+            self._held.vcpu.hold()
+
+    def _no_wait(self) -> None:
+        """Forget what `run_beside` waits for."""
+        if self._wait is not None:
+            self._held = None
+            self._end_wait()
 
 
 def _nowhere(vcpu: Vcpu) -> bool:
     return False
-
-
-def _nothing() -> None:
-    pass

@@ -118,12 +118,18 @@ class Updates:
         self._memory.write(address, request.tobytes())
         self._host.vcpus[0].interrupts.send(Vector.UPDATE, self._host.scheduler.now)
 
-    def run(self, done: Callable[[], bool], after: MultiStop | None = None) -> bool:
+    def run(
+        self,
+        done: Callable[[], bool],
+        after: MultiStop | None = None,
+        went_on: Callable[[], None] = lambda: None,
+    ) -> bool:
         """Run until `done()`, or until the guest has answered.
 
         With `after`, also stop when every CPU has acknowledged that state. A CPU that stands at
         a place stays there, apart from what interrupts do. Return False if a CPU has oopsed
-        before. Raises `GuestError` if the guest does not get there in time.
+        before. Raises `GuestError` if the guest does not get there in time. `went_on` is called if
+        a replay ends before that, and another run gets there.
         """
         host = self._host
         deaths = len(host.oopses)
@@ -144,6 +150,7 @@ class Updates:
             places,
             lambda vcpu: self.state() is after,
             worker=int(self._read(address)["task"]),
+            went_on=went_on,
         )
         if len(host.oopses) > deaths:
             return False

@@ -11,6 +11,7 @@ import errno
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 from ..abi import SAVED_CMDLINES, saved_cmdline
@@ -430,8 +431,9 @@ class TraceArray:
 
     def _switch(self, name: str) -> None:
         """Switch off the tracer, switch `name` on, and empty the buffer."""
-        fresh = self.tracer == NOP
-        with self.ftrace.change() as undo:
+        fresh, patcher = self.tracer == NOP, self.ftrace.text.patcher
+        after = partial(self._switch_latency, name, reset=not fresh)
+        with patcher.followed(after), self.ftrace.change() as undo:
             undo.callback(setattr, self, "tracer", self.tracer)
             if fresh:
                 # As in tracer_init(): what is traced while sites are enabled stays.
@@ -443,7 +445,7 @@ class TraceArray:
                 self._update_registration(undo)
             undo.callback(self._update_record_cmd)
             self._update_record_cmd()
-        self._switch_latency(name, reset=not fresh)
+        after()
 
     def _switch_latency(self, name: str, reset: bool = True) -> None:
         """Stop the latency tracer, empty the buffer if asked, and start `name` if it is one."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..abi import TraceFlag, TraceType
 from ..distinct import distinct
 from ..ftrace.patch import Performed
-from ..ftrace.phases import Act
+from ..ftrace.phases import STOPPING, Act
 from ..trace.text.fieldtexts import comm_of
 from ..trace.text.tracetext import TraceText
 from .drawing import Bar, Drawing, Row, Section
@@ -29,6 +29,9 @@ _TONES = ("link", "good", "accent", "strong")
 
 _DENSE = (1, 4, 16)
 """Events in a cell from which it is drawn with the next sign."""
+
+_RANKS = {**dict.fromkeys(STOPPING, 0), Act.SYNC: 1}
+"""How much a phase of a change matters; all others matter most."""
 
 _SIGNS = (" ", ".", ":", "|")
 
@@ -99,6 +102,8 @@ class Lanes:
             rows += self._rows(lane, edges)
         marks = [each for each in self._patches if start <= each.ns < end]
         if marks:
+            # What matters more is drawn later: it shows where several are in a cell.
+            marks.sort(key=lambda each: (not each.safe, _RANKS.get(each.act, len(_RANKS))))
             bars = (_mark(each, (each.ns - start) / (end - start)) for each in marks)
             most = f"{len(marks)} phase{'' if len(marks) == 1 else 's'}"
             rows.append(Row("patch", tuple(bars), most))
@@ -106,7 +111,7 @@ class Lanes:
             at = (cursor - start) / (end - start)
             rows.append(Row("cursor", (Bar(at, at, "^", "bad"),), f"{cursor:,} ns"))
         title = "CPU lanes  . : | events, h interrupt, Z NMI"
-        title += ", W write, S sync, ! unsafe" if marks else ""
+        title += ", M multi_cpu_stop, S sync, W write, ! unsafe" if marks else ""
         section = Section("", tuple(rows), f"{start:,} ns", f"{end:,} ns")
         return Drawing(title if rows else "CPU lanes: the trace is empty", (section,))
 
@@ -144,6 +149,8 @@ def _mark(phase: Performed, at: float) -> Bar:
     """Return the mark of a phase."""
     if not phase.safe:
         return Bar(at, at, "!", "bad")
+    if phase.act in STOPPING:
+        return Bar(at, at, "M", "link")
     return Bar(at, at, "S", "link") if phase.act is Act.SYNC else Bar(at, at, "W", "mark")
 
 

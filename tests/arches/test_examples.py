@@ -79,7 +79,8 @@ def test_the_example_kernel_is_built_and_traced(arch: str, tmp_path: Path) -> No
     build(arch, "kernel.c", tmp_path)
     session = Session.open(arches.load(arch), MachineSpec(kernel=tmp_path / "kernel.elf"))
     assert functions(session) == {"add", "fibonacci", "collatz_step", "collatz"}
-    assert session.boot.tracefs.listdir("events") == ["enable"]
+    described = ["ftrace", "header_event", "header_page"]
+    assert session.boot.tracefs.listdir("events") == ["enable", *described]
     assert session.boot.tracefs.read("events/enable") == "?\n"
     session.boot.tracefs.write("set_ftrace_filter", "add")
     session.boot.tracefs.write("current_tracer", "function")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
 
 from ...errors import UsageError
+from ...ftrace.phases import Patch
 from ...session.travel import Instant, Journey, instant_of
 from ...trace.buffer.timetext import exact_time, split_time
 from ...trace.text.tracetext import TraceText
@@ -69,8 +71,12 @@ def goto(context: Context, arguments: Arguments) -> None:
         context.line(f"event {row + 1} of {len(text)}: {text.texts(row, row + 1)[0].strip()}")
         if instant.place is not None and not arrival.at_place:
             context.line("its call was not found: this is the time at which it was written")
-    act = context.session.boot.ftrace.patcher.unfinished
-    if act is not None:
+    patcher = context.session.boot.ftrace.patcher
+    act = patcher.unfinished
+    if patcher.under_way is not None:
+        for line in _phase(patcher.under_way, patcher.phase):
+            context.line(line)
+    elif act is not None:
         context.line(
             f"text is half written here; the last phase: {act.value}. Nothing finishes it:"
         )
@@ -78,6 +84,20 @@ def goto(context: Context, arguments: Arguments) -> None:
     context.line(context.session.instruction(arrival.cpu))
     context.did(WentTo(arrival.cpu))
     context.changed = False  # it is in the history already
+
+
+def _phase(patch: Patch, number: int) -> Iterator[str]:
+    """Say how much of the text `patch` has changed before its phase `number`, from 0."""
+    count = len(patch.phases)
+    if not any(each.writes for each in patch.phases[: patch.done]):
+        done = "text is about to change"
+    elif any(each.writes for each in patch.phases[patch.done :]):
+        done = "text is half written"
+    else:
+        done = "text has changed"
+    act = patch.phases[number].act.value
+    yield f"{done} here, in phase {number + 1} of {count}: {act}."
+    yield "It goes on when the machine runs; `patch next` leads through it"
 
 
 def _row(text: TraceText, event: int) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dynftrace.core.errors import UsageError
+from dynftrace.core.ftrace.phases import Act
 from dynftrace.core.session.pictures import PICTURES, drawing_of, picture_of
 from dynftrace.core.session.session import Session
 from dynftrace.core.trace.buffer.events import EVENT, EventTable
@@ -87,10 +88,26 @@ def test_the_phases_of_a_patch_are_marks_on_the_lanes() -> None:
     inside = [each for each in performed if start <= each.ns < end]
     row = lanes.drawing(start, end, 80).sections[0].rows[-1]
     assert row.label == "patch" and row.note == f"{len(inside)} phases"
-    for bar, phase in zip(row.bars, sorted(inside, key=lambda each: each.ns), strict=True):
+    bars = sorted(row.bars, key=lambda bar: bar.start)
+    for bar, phase in zip(bars, sorted(inside, key=lambda each: each.ns), strict=True):
         assert round(start + bar.start * (end - start)) == phase.ns
     assert {bar.sign for bar in row.bars} >= {"W", "S", "!"}
     assert sum(bar.sign == "!" for bar in row.bars) == sum(not each.safe for each in inside)
+
+
+def test_stoppers_are_marks_and_hide_no_write() -> None:
+    execute = executor(session := opened("x86_64", cpus=2))
+    execute("echo schedule > set_ftrace_filter; echo function > current_tracer; run syscalls")
+    execute("echo vfs_read >> set_ftrace_filter; run syscalls")
+    row = execute("lanes").splitlines()[-1]
+    assert row.startswith("patch") and "W" in row
+    lanes, timing = picture_of(session, "lanes"), session.boot.ftrace.patcher.last
+    assert isinstance(lanes, Lanes) and timing is not None
+    near = lanes.drawing(timing.asked, timing.ended, 80).sections[0].rows[-1]
+    assert sorted(bar.sign for bar in near.bars) == ["M", "M", "M", "W"]
+    last = session.boot.ftrace.patcher.performed[-4:]
+    assert [each.act for each in last] == [Act.PREPARE, Act.DISABLE_IRQ, Act.RUN, Act.EXIT]
+    assert [each.ns for each in last] == sorted(each.ns for each in last)
 
 
 def test_a_million_events_are_drawn_within_a_frame() -> None:
