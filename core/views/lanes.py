@@ -111,7 +111,7 @@ class Lanes:
             at = (cursor - start) / (end - start)
             rows.append(Row("cursor", (Bar(at, at, "^", "bad"),), f"{cursor:,} ns"))
         title = "CPU lanes  . : | events, h interrupt, Z NMI"
-        title += ", M multi_cpu_stop, S sync, W write, ! unsafe" if marks else ""
+        title += "; M stop, S sync, W write, ! unsafe" if marks else ""
         section = Section("", tuple(rows), f"{start:,} ns", f"{end:,} ns")
         return Drawing(title if rows else "CPU lanes: the trace is empty", (section,))
 
