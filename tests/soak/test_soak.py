@@ -11,7 +11,7 @@ import pytest
 from .jobs import JOBS
 from .run import GROWTH, soak
 
-JOBS_IN_SHORT = [("reboots", 15), ("modules", 10), ("toggles", 100), ("serve", 1)]
+JOBS_IN_SHORT = [("reboots", 15), ("modules", 10), ("toggles", 50), ("serve", 1)]
 
 
 @pytest.mark.parametrize(("name", "number"), JOBS_IN_SHORT)
