@@ -51,7 +51,7 @@ async def test_a_box_is_searched_and_says_where_it_is() -> None:
         await pilot.press("slash", *"q row 5", "enter")
         assert isinstance(app.screen, Box), "letters of a search are not keys of the box"
         await pilot.press("slash", *"row 5", "enter", "n", "n")
-        await pilot.pause(0.1)
+        await pilot.pause()
         assert text.cursor == 51 and text.cursor_in_sight
         assert frame.border_subtitle == f"'row 5': match 3 of 11 │ {text.seen} of 60"
         await pilot.press("G")

@@ -50,6 +50,11 @@ class BoxText(TextView):
         super().watch_scroll_y(old_value, new_value)
         self.post_message(self.Scrolled())
 
+    def on_resize(self) -> None:
+        """Report that other lines are in sight: the line of a search has come or gone."""
+        super().on_resize()
+        self.post_message(self.Scrolled())
+
     @property
     def seen(self) -> int:
         """Number of the last line in sight, from 1."""
