@@ -17,6 +17,8 @@ from textual.css.stylesheet import RuleSet, Stylesheet
 from textual.pilot import Pilot
 from textual.widget import Widget
 
+from dynftrace.tui.pictures.picture import update
+
 
 def parse_once(patch: pytest.MonkeyPatch) -> None:
     """Let all apps of the process share the rules parsed from the same text and variables."""
@@ -66,7 +68,10 @@ QUIET = 4
 
 
 async def quiet(app: App[Any]) -> bool:
-    """Wait until the event loop has nothing to do. Return False if the app has no screen."""
+    """Wait until neither event loop nor screen has something to do.
+
+    Return False if the app has no screen.
+    """
     ready: Sized = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
     turns = 0
     while turns < QUIET and not app._exception_event.is_set():
@@ -74,6 +79,8 @@ async def quiet(app: App[Any]) -> bool:
         if not app.is_running or not app.screen_stack:
             return False
         turns = 0 if ready else turns + 1
+        if turns == QUIET and update(app):
+            turns = 0
     return True
 
 

@@ -224,7 +224,26 @@ async def _strike(pilot: Pilot[None], commands: Sequence[str], pose: Pose) -> No
 async def press(pilot: Pilot[None], keys: Sequence[str]) -> None:
     for key in keys:
         await _patiently(pilot.press(key))
+        update(pilot.app)
     await settle(pilot)
+
+
+def update(app: App[None]) -> bool:
+    """Lay out and draw now what the screen would only when its timer fires, which may be late.
+
+    Return whether anything was to be done.
+    """
+    screen = app.screen
+    due = not app._batch_count and (
+        screen._layout_required
+        or screen._scroll_required
+        or screen._repaint_required
+        or screen._dirty_widgets
+        or screen._callbacks
+    )
+    if due:
+        screen._on_timer_update()
+    return bool(due)
 
 
 def svg(app: App[None]) -> str:
