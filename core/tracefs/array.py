@@ -434,6 +434,8 @@ class TraceArray:
         fresh, patcher = self.tracer == NOP, self.ftrace.text.patcher
         after = partial(self._switch_latency, name, reset=not fresh)
         with patcher.followed(after), self.ftrace.change() as undo:
+            # Called last: the tracer is the old one by then.
+            undo.callback(self._update_record_cmd)
             undo.callback(setattr, self, "tracer", self.tracer)
             if fresh:
                 # As in tracer_init(): what is traced while sites are enabled stays.
@@ -443,13 +445,11 @@ class TraceArray:
             for each in dict.fromkeys((NOP, name)):
                 self.tracer = each
                 self._update_registration(undo)
-            undo.callback(self._update_record_cmd)
             self._update_record_cmd()
         after()
 
     def _switch_latency(self, name: str, reset: bool = True) -> None:
         """Stop the latency tracer, empty the buffer if asked, and start `name` if it is one."""
-        self._update_record_cmd()
         if self.latency.on:
             self.latency.stop(self.options)
         if reset:
@@ -469,6 +469,7 @@ class TraceArray:
                 self.graph.stop()
         self.tracer = NOP if name == FUNCTION_GRAPH else name
         self.ring.set_function_off(name != FUNCTION)
+        self._update_record_cmd()
         self._switch_latency(self.tracer)
         if name == FUNCTION_GRAPH:
             raise TracefsError(errno.ENODEV)

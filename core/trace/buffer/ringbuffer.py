@@ -161,6 +161,11 @@ class RingBuffer:
         """Stamp events with their number instead of the time."""
         self._set_flag(RingBufferFlag.CLOCK_COUNTER, on, None)
 
+    @property
+    def record_cmd(self) -> bool:
+        """Whether the names of tasks are recorded."""
+        return bool(self._get(0, "flags") & RingBufferFlag.RECORD_CMD)
+
     def set_record_cmd(self, on: bool) -> None:
         """Choose whether the names of tasks are recorded after an event (saved_cmdlines)."""
         self._set_flag(RingBufferFlag.RECORD_CMD, on, None)
@@ -419,7 +424,7 @@ class RingBuffer:
     def consume_page(self, cpu: int) -> bytes:
         """Take the unread events of one page out, as a page for readers; b"" if there are none."""
         self._settle()
-        overrun, lost = self._get(cpu, "overrun"), 0
+        overrun = self._get(cpu, "overrun")
         while self.in_buffer(cpu):
             head, count = self._used(cpu)
             page, read = self._regions[cpu].view()[head : head + 1], self._read(cpu)
@@ -427,10 +432,8 @@ class RingBuffer:
             taken = sum(len(part.events) for part in self.decode(page, read))
             descriptor = self._descriptors[cpu]
             if count > 1:
-                descriptor["head_page"], descriptor["read"] = (
-                    (head + 1) % len(self._regions[cpu].view()),
-                    0,
-                )
+                descriptor["head_page"] = (head + 1) % self._regions[cpu].pages
+                descriptor["read"] = 0
             else:
                 descriptor["read"] = int(self.layout.commits(page)[0])
             descriptor["read_events"] += np.uint64(taken)

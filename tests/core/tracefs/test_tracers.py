@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dynftrace.core.errors import FtraceBug, TracefsError
+from dynftrace.core.errors import FtraceBug, GuestError, TracefsError
 from dynftrace.core.session.session import Session
 
 Sh = Callable[[str], str]
@@ -102,3 +102,15 @@ def test_after_a_bug_nop_stops_the_tracer_that_was_on(
     assert sh("cat current_tracer") == "nop\n" and "entries-written: 1/1 " in sh("cat trace")
     sh("echo function > current_tracer; run syscalls")  # the sites are still patched
     assert ("vfs_read" in sh("cat trace")) == (tracer == "function")
+
+
+def test_after_a_refused_switch_names_of_tasks_are_not_recorded(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*given: object, **named: object) -> None:
+        raise GuestError("refused")
+
+    monkeypatch.setattr(session.boot.ftrace.text, "apply", refuse)
+    with pytest.raises(GuestError, match="refused"):
+        session.boot.tracefs.write("current_tracer", "function")
+    assert not session.boot.ring.record_cmd
