@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..abi import RB_PAGE_SIZE, TraceType
 from .event import COMMON_SIZE, Field, format_text
-from .tree import Directory, File, Node
+from .tree import Directory, FixedFile, Node
 
 HEADER_EVENT = """# compressed entry header
 \ttype_len    :    5 bits
@@ -138,28 +138,17 @@ def _placed(wanted: Sequence[tuple[str, str, int]]) -> Iterator[Field]:
         offset += size
 
 
-class Text(File):
-    """A file whose content is fixed."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def read(self) -> str:
-        """Return the text."""
-        return self._text
-
-
 def files(long: int) -> Mapping[str, Node]:
     """Return the files of this module in events/; a long of the guest has `long` bytes."""
     events: dict[str, Node] = {
         each.name: Directory(
-            {"format": Text(format_text(each))}
-            | ({"id": Text(f"{int(each.number)}\n")} if each.number == TraceType.FN else {})
+            {"format": FixedFile(format_text(each))}
+            | ({"id": FixedFile(f"{int(each.number)}\n")} if each.number == TraceType.FN else {})
         )
         for each in layouts(long)
     }
     return {
         "ftrace": Directory(events),
-        "header_event": Text(HEADER_EVENT),
-        "header_page": Text(header_page(long)),
+        "header_event": FixedFile(HEADER_EVENT),
+        "header_page": FixedFile(header_page(long)),
     }

@@ -100,13 +100,18 @@ class Latency:
 
     def format(self, section: MaxTrace) -> LatencyFormat:
         """Return what the latency format shows for `section`."""
+        return LatencyFormat(self.release, section)
+
+    @property
+    def release(self) -> str:
+        """The kernel's release, from its vermagic; "unknown" without one."""
         address = self._kallsyms.address("vermagic")
         try:
             data = b"" if address is None else self._memory.read(address, _RELEASE_MAX)
         except MemoryFault:
             data = b""
         words = data.split(b"\0")[0].decode("ascii", "backslashreplace").split()
-        return LatencyFormat(words[0] if words else "unknown", section)
+        return words[0] if words else "unknown"
 
 
 class TracingMaxLatency(File):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .tree import File, Node
+from .tree import FixedFile, Node
 
 TEXT = """\
 dynftrace: a small tracefs. The names, formats and errors are those of Linux.
@@ -118,17 +118,6 @@ This kernel has no list of its call sites: ftraced finds those that are called
 """Appended for a kernel whose call sites ftraced finds."""
 
 
-class Readme(File):
-    """The file README."""
-
-    def __init__(self, ftraced: bool) -> None:
-        self._text = TEXT + FTRACED if ftraced else TEXT
-
-    def read(self) -> str:
-        """Return all of it."""
-        return self._text
-
-
 def files(ftraced: bool) -> Mapping[str, Node]:
     """Return the files of this module by name; `ftraced` says that it finds the call sites."""
-    return {"README": Readme(ftraced)}
+    return {"README": FixedFile(TEXT + FTRACED if ftraced else TEXT)}

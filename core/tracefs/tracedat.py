@@ -12,9 +12,7 @@ from ..trace.buffer.ringbuffer import RingBuffer
 from ..trace.export.tracedat import Description, trace_dat
 from .event import TraceEvent, format_text
 from .ftrace_events import HEADER_EVENT, header_page, layouts
-
-RELEASE = "6.1.0-dynftrace"
-"""The kernel's release that readers show."""
+from .latency import Latency
 
 
 class Recorded(Protocol):
@@ -38,6 +36,11 @@ class Recorded(Protocol):
     @property
     def events(self) -> Sequence[TraceEvent]:
         """All events that exist now."""
+        ...
+
+    @property
+    def latency(self) -> Latency:
+        """The latency tracers, which know the kernel's release."""
         ...
 
     @property
@@ -70,6 +73,6 @@ def recorded(array: Recorded) -> bytes:
         kallsyms=array.kallsyms.text(layout.pointer_size),
         cmdlines="".join(f"{pid} {comm}\n" for pid, comm in array.cmdlines().items()),
         trace_clock=" ".join(clocks),
-        uname=f"Linux {RELEASE} {array.machine.port.facts.name}",
+        uname=f"Linux {array.latency.release} {array.machine.port.facts.name}",
     )
     return trace_dat(array.ring, about)

@@ -94,6 +94,17 @@ class File:
         """Empty the file; for most files this has no effect."""
 
 
+class FixedFile(File):
+    """A file whose content never changes."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def read(self) -> str:
+        """Return the text."""
+        return self._text
+
+
 class Directory:
     """Named files and directories."""
 
