@@ -40,6 +40,7 @@ def mount_command(
     """
     from ..mount.mount import check_directory, mount
     from ..mount.runner import Pace
+    from .process import complain
     from .prompt import run_before
 
     check_directory(directory)
@@ -49,4 +50,4 @@ def mount_command(
     def ready() -> None:
         click.echo(f"tracefs is mounted on {directory} until ctrl+c.")
 
-    mount(session, directory, Pace(clock), ready)
+    mount(session, directory, Pace(clock), ready, complain)

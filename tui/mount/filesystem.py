@@ -103,11 +103,23 @@ class TracefsOperations(libfuse.Operations):
         """Refuse, as tracefs does: clients make no files."""
         raise refused(errno.EACCES)
 
-    def mkdir(self, *names: object) -> int:
-        """Refuse, as tracefs does outside of instances/."""
+    def mkdir(self, path: str, mode: int) -> int:
+        """Make a directory, where tracefs allows it."""
+        with self._turn():
+            self._runner.session.boot.tracefs.mkdir(path)
+        return 0
+
+    def rmdir(self, path: str) -> int:
+        """Remove a directory, where tracefs allows it."""
+        with self._turn():
+            self._runner.session.boot.tracefs.rmdir(path)
+        return 0
+
+    def unlink(self, *names: object) -> int:
+        """Refuse, as tracefs does."""
         raise refused(errno.EPERM)
 
-    rmdir = unlink = rename = symlink = link = mknod = mkdir
+    rename = symlink = link = mknod = unlink
 
     def utimens(self, *times: object) -> int:
         """Accept the times of touch(1), without an effect."""

@@ -30,11 +30,18 @@ def check_directory(directory: Path) -> None:
         raise DynftraceError(f"this system has no {DEVICE}: {INSTALL}")
 
 
-def mount(session: Session, directory: Path, pace: Pace, ready: Callable[[], None]) -> None:
+def mount(
+    session: Session,
+    directory: Path,
+    pace: Pace,
+    ready: Callable[[], None],
+    warn: Callable[[str], None],
+) -> None:
     """Mount tracefs on `directory` and let the machine run; return when it is unmounted.
 
-    Calls `ready` once clients can use it. Signals that end a program unmount it. Only this user
-    has access. Raises `DynftraceError` if FUSE is missing or refuses.
+    Calls `ready` once clients can use it, and `warn` with the reason if the machine stops
+    running. Signals that end a program unmount it. Only this user has access. Raises
+    `DynftraceError` if FUSE is missing or refuses.
     """
     try:
         from . import libfuse
@@ -49,6 +56,7 @@ def mount(session: Session, directory: Path, pace: Pace, ready: Callable[[], Non
     runner = Runner(session, pace)
     operations = TracefsOperations(runner, {"ctl": Ctl(session)}, ready)
     runner.after = operations.notify
+    runner.stopped_running = lambda reason: warn(f"the machine has stopped: {reason}")
     try:
         libfuse.FUSE(
             operations,

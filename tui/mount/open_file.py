@@ -60,10 +60,6 @@ class OpenFile:
         self._handle.write(data.decode("utf-8", "surrogateescape"))
         return len(data)
 
-    def truncate(self) -> None:
-        """Empty the file, as ftruncate(2) does."""
-        self._file.truncate()
-
     def close(self) -> None:
         """Close the file. Raises what `Handle.close` raises."""
         if self._write:

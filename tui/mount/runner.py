@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 
-from ...core.errors import DynftraceError
+from ...core.errors import DynftraceError, GuestError
 from ...core.session.session import Session
 
 CHUNK_NS = 1_000_000
@@ -43,8 +43,8 @@ class Runner:
         self._clients = 0
         self._ended = False
         self._thread = threading.Thread(target=self._loop, name="machine", daemon=True)
-        self.failure: str | None = None
-        """Why the machine has stopped running."""
+        self.stopped_running: Callable[[str], None] = lambda reason: None
+        """Called, with the reason, if the machine cannot run any more; its files stay."""
         self.after: Callable[[], None] = lambda: None
         """Called after each stretch that the machine ran."""
 
@@ -100,11 +100,12 @@ class Runner:
         try:
             with self.session.lock:
                 if not boot.machine.alive:
-                    self.failure = "no CPU is running"
-                elif not boot.ftrace.patcher.held:
+                    raise GuestError("no CPU is running")
+                if not boot.ftrace.patcher.held:
                     # Not `session.run`: what clients write is not in the journal, so there is
                     # no history.
                     boot.machine.run(CHUNK_NS)
         except DynftraceError as error:
-            self.failure = str(error)
-        return self.failure is None
+            self.stopped_running(str(error))
+            return False
+        return True
