@@ -1,4 +1,4 @@
-"""Architectures whose kernels can be read, but not run: there is no port.
+"""Architectures without a port: their kernels can be read, but not run.
 
 The facts here are those that reading takes: how a file is recognised, what is at a call site,
 and how Capstone decodes it. They are of the kernels that Linux distributions build today.

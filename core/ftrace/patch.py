@@ -674,7 +674,7 @@ class Patcher:
         self._note(phase, self._machine.now)
         self._syncing = True
         if self.patch is None or not self.patch.watched:
-            # Nobody looks in between, so that all are told at once.
+            # Nobody looks in between, so all CPUs are told at once.
             for start, end in phase.flushes:
                 self._machine.flush(start, end, self.flush_cpus)
         for each in phase.nmis:

@@ -80,7 +80,7 @@ class _Space:
 def fitted(port: Port, image: Image) -> Port:
     """Return `port` with an address map into which the kernel `image` fits.
 
-    Raises `ImageError` if there is none, which names the area without a place.
+    Raises `ImageError`, naming the area that has no room, if there is no such map.
     """
     kernel = spans(image)
     area = port.facts.map

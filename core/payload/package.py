@@ -27,8 +27,8 @@ MAX_SCANNED = 4 << 30
 def kernel_in(package: memoryview, limit: int) -> tuple[str, bytearray]:
     """Return path and content of the kernel in `package`.
 
-    Raises `CorruptError` if there is none, if it has more than `limit` bytes, or if the package
-    is damaged, and `MissingError` if it cannot be unpacked here.
+    Raises `CorruptError` if the package has no kernel, if the kernel has more than `limit`
+    bytes, or if the package is damaged, and `MissingError` if it cannot be unpacked here.
     """
     for name, data in _members(package):
         if name.startswith("data.tar"):

@@ -2,8 +2,8 @@
 
 A kernel comes in many wrappers: compressed, behind a boot header that says where its payload is,
 in a program that unpacks itself, or in a package. `read` takes them off one by one. What remains
-is an ELF file, or a flat image: the bytes of memory without any header. It can be told from a
-wrapper by its symbols, which a wrapper does not have.
+is an ELF file, or a flat image: the bytes of memory without any header. Unlike a wrapper, a flat
+image has symbols.
 
 Sources: for the boot header `HdrS` the kernel's boot protocol, version 2.08 and later.
 Self-extracting kernels of other kinds have no common header, so their payload is found by its
@@ -110,7 +110,7 @@ def read(path: Path | str) -> Unpacked:
 def heads(path: Path | str) -> Iterator[bytes]:
     """Yield the first bytes of the file at `path`, and of what is in it, as far as they tell.
 
-    Nothing is unpacked further than that. Nothing is raised: `read` says what is wrong.
+    It unpacks no more than that, and raises nothing: `read` says what is wrong.
     """
     try:
         with open(path, "rb") as file:
@@ -157,7 +157,7 @@ def _innermost(path: str, content: bytes | bytearray | mmap.mmap) -> Unpacked:
 def _unwrapped(
     path: str, content: bytes | bytearray | mmap.mmap
 ) -> tuple[str, bytes | bytearray] | None:
-    """Take one wrapper off; return what it was, and its content. None if there is none."""
+    """Take one wrapper off; return what it was and its content, or None if there is no wrapper."""
     view = memoryview(content)
     if content[: len(PACKAGE)] == PACKAGE:
         try:

@@ -160,7 +160,7 @@ def _name(boot: Boot, address: int) -> str:
 
 
 def _per_cpu(boot: Boot, address: int) -> str:
-    """Return the per-CPU variable of CPU 0 at `address`; empty if it is none.
+    """Return the per-CPU variable of CPU 0 at `address`; "" if there is no such variable.
 
     Its symbol is an offset into the per-CPU data.
     """

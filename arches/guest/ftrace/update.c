@@ -3,7 +3,7 @@
  * Changes of text that the console asks for. Modelled on ftrace_run_update_code() in
  * kernel/trace/ftrace.c.
  *
- * In Linux, the task that writes a file of tracefs does this. The console is no task of this
+ * In Linux, the task that writes a file of tracefs does this. The console is not a task of this
  * kernel, so the thread `tracefs` does it on its behalf. As in the kernel, nothing in this file is
  * traced.
  */

@@ -54,5 +54,7 @@ def exported(text: TraceText, kind: str, name: str) -> Iterable[str]:
             return records.comma_separated(text)
         case "jsonl":
             return records.json_lines(text)
-        case _:
+        case "text":
             return text.file()
+        case _:
+            raise UsageError(f"{kind} is not made from decoded events")
