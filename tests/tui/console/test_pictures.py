@@ -41,6 +41,9 @@ async def test_lanes_and_trace_share_their_cursor(
         assert screen.cursor == first > screen.lanes.span[0]
         await press("n", "n", "n")
         assert screen.cursor == trace.time_here() and screen.cursor > first
+        around = screen.around.trace
+        assert around is not None and screen.around.here is not None
+        assert around.time(screen.around.here) == screen.cursor and screen.around.cursor_in_sight
         whole = screen.end - screen.start
         await press("plus", "plus")
         assert abs(screen.end - screen.start - whole / 4) <= 2  # rounded twice

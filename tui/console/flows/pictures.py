@@ -38,7 +38,7 @@ def open_picture(console: Console, kind: str, cursor: int | None) -> None:
             console.notify(picture, severity="warning", timeout=5)
         elif not isinstance(console_screen(console), PictureScreen):
             command = f"{kind} {name}".rstrip()
-            console.open_over(PictureScreen(console, command, picture, cursor))
+            console.open_over(PictureScreen(console, command, picture, cursor, view.trace))
 
     console.ask(made, show)
 

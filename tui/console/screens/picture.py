@@ -1,6 +1,7 @@
 """A screen with a picture of bars on a scale: address map, CPU lanes, flame graph, histogram.
 
-Lanes have a cursor in time, which is that of the trace: moving one moves the other.
+Lanes have a cursor in time, which is that of the trace: moving one moves the other. The rows of
+the trace around it are below the lanes, if there is room.
 """
 
 from __future__ import annotations
@@ -18,15 +19,20 @@ from ..protocols import Console
 from ..widgets.keys_bar import KeysBar
 from ..widgets.same_as import SameAs
 from ..widgets.text_view import TextView
+from ..widgets.trace_rows import TraceRows
 from .tourkeys import TourKeys
 
 if TYPE_CHECKING:
+    from ....core.trace.select.explorer import TraceExplorer
     from ....core.views.lanes import Lanes
     from ....core.views.time_pictures import FlameGraph
     from ....core.views.times import Frame
 
 _LEAST_NS = 64
 """Shortest time that the lanes show."""
+
+_LEAST_ROWS = 5
+"""Rows of the trace for which it is shown below the lanes."""
 
 
 class PictureRows(TextView):
@@ -67,6 +73,12 @@ class PictureRows(TextView):
         return False
 
 
+class AroundCursor(TraceRows, can_focus=False):
+    """The rows of the trace around the cursor of the lanes."""
+
+    CURSOR_WHEN_BLURRED = True
+
+
 class PictureScreen(TourKeys):
     """Shows a picture; `escape` closes it."""
 
@@ -79,8 +91,9 @@ class PictureScreen(TourKeys):
         command: str,
         picture: Drawing | FlameGraph | Lanes,
         cursor: int | None = None,
+        trace: TraceExplorer | None = None,
     ) -> None:
-        """`command` shows the same in the shell; `cursor` is the time of the trace's cursor."""
+        """`command` shows the same in the shell; `cursor` is the time of the `trace`'s cursor."""
         # Imported late: numpy takes time that the first paint does not have.
         from ....core.views.time_pictures import FlameGraph
 
@@ -106,12 +119,15 @@ class PictureScreen(TourKeys):
             self.start, self.end = picture.span
             if cursor is None:
                 self.cursor = self.start
+        self._trace = trace
         self.rows = PictureRows(id="picture-rows")
+        self.around = AroundCursor(id="picture-trace")
         self.same_as = SameAs(id="same-as")
 
     def compose(self) -> ComposeResult:
         """Compose the picture, the command and the keys."""
         yield self.rows
+        yield self.around
         yield self.same_as
         yield KeysBar()
 
@@ -147,12 +163,24 @@ class PictureScreen(TourKeys):
             return
         rows = [line(*spans) for spans in drawn(self.drawing, self._width())]
         self.rows.show(rows)
+        self._show_around(self.size.height - len(rows) - 3)
         command = self._command
         if self.lanes is not None:
             command += f" {self.start} {self.end}"
         if self._top:
             command += " " + ",".join(frame.name for frame in self.way[1 : self._top + 1])
         self.same_as.show(command, "", failed=False)
+
+    def _show_around(self, room: int) -> None:
+        """Show the rows of the trace around the cursor, in the `room` rows below the lanes."""
+        row = None
+        if self._trace is not None and self.cursor is not None and room >= _LEAST_ROWS:
+            row = self._trace.row_near(self.cursor)
+        self.set_class(self.lanes is not None and row is not None, "-around")
+        if row is not None:
+            self.around.show(self._trace)
+            self.around.go_to_row(row)
+            self.around.show_row(row, context=True)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enable the keys of time for lanes only, and those of frames for flame graphs."""
