@@ -64,8 +64,9 @@ def foot_rows(table: Table, width: int, chosen: Cell, here: Cell | None) -> tupl
     row, method = table.rows[chosen[0]], table.methods[chosen[1]]
     result, room = row.results[chosen[1]], max(width - 2, 10)
     what = "enables" if row.enables else "disables"
+    where = f"at site{row.offset:+d}" + (", inside it," if row.inside else "")
     said = (
-        f"{row.number}. A CPU at {row.place} is about to run {row.text} when {method} {what} "
+        f"{row.number}. A CPU {where} is about to run {row.text} when {method} {what} "
         "the site."
     )
     tone = "bad" if result.bad else "good" if result.reached else "dim"
