@@ -65,10 +65,7 @@ def foot_rows(table: Table, width: int, chosen: Cell, here: Cell | None) -> tupl
     result, room = row.results[chosen[1]], max(width - 2, 10)
     what = "enables" if row.enables else "disables"
     where = f"at site{row.offset:+d}" + (", inside it," if row.inside else "")
-    said = (
-        f"{row.number}. A CPU {where} is about to run {row.text} when {method} {what} "
-        "the site."
-    )
+    said = f"{row.number}. A CPU {where} is about to run {row.text} when {method} {what} the site."
     tone = "bad" if result.bad else "good" if result.reached else "dim"
     found = [line(("─" * max(width, 1), "dim"))]
     found += [line(" ", (text, "strong")) for text in wrap(said, room)]
