@@ -61,8 +61,12 @@ def load(name: str) -> Tour:
 
 def load_path(path: Path) -> Tour:
     """Load the lesson in the file `path`. Raises `UsageError`."""
-    own = path.parent not in (_LESSONS / "tours", _LESSONS / "labs")
-    return lesson_file.read(path, _name(path), _commands() if own else None)
+    return lesson_file.read(path, _name(path), None if comes_along(path) else _commands())
+
+
+def comes_along(path: Path) -> bool:
+    """Return whether the lesson in the file `path` comes with the program."""
+    return path in (*TOURS.paths, *LABS.paths)
 
 
 def _commands() -> Collection[str]:

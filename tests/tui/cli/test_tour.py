@@ -65,6 +65,14 @@ def test_an_own_lesson_is_checked_with_the_place_of_what_fails(
     assert "course/1-x.md:6:1: the checks hold before the step is done" in out
 
 
+def test_lessons_that_come_along_leave_no_files(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    before = list(folder.iterdir())
+    assert here(capsys, "tour", "make-nop", "--check")[0] == 0
+    assert list(folder.iterdir()) == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
