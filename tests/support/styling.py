@@ -91,7 +91,7 @@ def match_once(patch: pytest.MonkeyPatch) -> None:
         put(node, rules, animate)
 
     def put(node: DOMNode, rules: Any, animate: bool) -> None:
-        if animate:
+        if animate and rules.get("transitions"):
             replace(node, rules, animate=True)
             return
         styles = node.styles.base
