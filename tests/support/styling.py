@@ -33,10 +33,10 @@ class Found(NamedTuple):
 ATTRIBUTES = ("_has_hover_style", "_has_focus_within", "_has_order_style", "_has_odd_or_even")
 
 
-class Sheet(NamedTuple):
-    """The candidates in one parsed style sheet, by the selectors that a node answers to."""
+class Rules(NamedTuple):
+    """The rule sets of equal style sheets, and the candidates by the selectors of a node."""
 
-    rules: Mapping[str, list[RuleSet]]
+    all: tuple[RuleSet, ...]
     candidates: dict[frozenset[str], Candidates]
 
 
@@ -44,26 +44,29 @@ class Matches:
     """What was found so far, by rule sets. `parse_once` shares these between style sheets."""
 
     def __init__(self) -> None:
-        self._sheets: WeakKeyDictionary[Stylesheet, Sheet] = WeakKeyDictionary()
+        self._sheets: WeakKeyDictionary[Stylesheet, tuple[object, Rules]] = WeakKeyDictionary()
+        # Each value keeps its rule sets alive, so that no other one gets the same id.
+        self._rules: dict[tuple[int, ...], Rules] = {}
         self._candidates: dict[tuple[int, ...], tuple[list[RuleSet], Candidates]] = {}
 
     def candidates(self, sheet: Stylesheet, node: DOMNode) -> Candidates:
         """Return the rule sets to try for `node`."""
-        rules = sheet.rules_map
-        known = self._sheets.get(sheet)
-        if known is None or known.rules is not rules:
-            known = self._sheets[sheet] = Sheet(rules, {})
-        names = frozenset(rules.keys() & node._selector_names)
-        found = known.candidates.get(names)
+        by_name = sheet.rules_map
+        read, rules = self._sheets.get(sheet) or (None, Rules((), {}))
+        if read is not by_name:
+            every = tuple(sheet.rules)
+            rules = self._rules.setdefault(tuple(map(id, every)), Rules(every, {}))
+            self._sheets[sheet] = by_name, rules
+        names = frozenset(by_name.keys() & node._selector_names)
+        found = rules.candidates.get(names)
         if found is None:
-            fit = {rule for name in names for rule in rules[name]}
-            chosen = [rule for rule in sheet.rules if rule in fit]
-            # The list keeps the rule sets alive, so that no other one gets the same id.
+            fit = {rule for name in names for rule in by_name[name]}
+            chosen = [rule for rule in rules.all if rule in fit]
             key = tuple(map(id, chosen))
             if key not in self._candidates:
                 pseudo = sorted({name for rule in chosen for name in rule.pseudo_classes})
                 self._candidates[key] = chosen, Candidates(tuple(pseudo), {})
-            found = known.candidates[names] = self._candidates[key][1]
+            found = rules.candidates[names] = self._candidates[key][1]
         return found
 
 
