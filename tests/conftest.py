@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -34,6 +35,40 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """Start one worker more than there are CPUs: tests of terminals and servers mostly wait."""
     return (os.cpu_count() or 1) + 1
+
+
+LARGE = ("arches", "core", "tui")
+"""The folders with the most tests."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Have each worker begin with another folder, so that each compiles other modules.
+
+    From a fresh clone, each would otherwise compile all of them, at the same time as the others.
+    """
+    config = session.config
+    worker = getattr(config, "workerinput", None)
+    folder = Path(__file__).parent
+    if worker is None or [config.invocation_params.dir / each for each in config.args] != [folder]:
+        return
+    first = LARGE[int(worker["workerid"].removeprefix("gw")) % len(LARGE)]
+    entries = sorted(entry.name for entry in folder.iterdir() if _has_tests(entry))
+    at = entries.index(first)
+    config.args[:] = (str(folder / name) for name in (*entries[at:], *entries[:at]))
+
+
+def _has_tests(entry: Path) -> bool:
+    if entry.is_dir():
+        return any(entry.rglob("test_*.py"))
+    return entry.match("test_*.py")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of all workers into the same order."""
+    folder = Path(__file__).parent
+    items.sort(key=lambda item: item.path.relative_to(folder).parts[0])
 
 
 def pytest_collection_finish() -> None:

@@ -46,6 +46,8 @@ _GLOBL = re.compile(r"^[ \t]*\.glob[a]?l[ \t]+(?P<name>[.\w$]+)[ \t]*$", re.MULT
 _DECIMAL = re.compile(r"(?<![\w.$%])[1-9][0-9]+(?!\w)")
 _ENDLESS = re.compile(r"\w{200}")
 """Longer than any number or name: numbers of thousands of digits cannot be converted."""
+_BEGINNING = re.compile(r"[^\W\d]|\{")
+"""How every instruction begins. Keystone hangs on many lines that begin otherwise."""
 _SUM = re.compile(r"[.\w$]+(?:\s*[+-]\s*[.\w$]+)*")
 _START = "assembly_start"
 
@@ -76,6 +78,8 @@ def assemble_line(facts: Facts, line: str, address: int, resolve: Resolver) -> b
     for each in error_column.instructions(line):
         if each.text.startswith("."):
             raise AssemblyError("directives are not allowed", line, column=each.column)
+        if not _BEGINNING.match(each.text):
+            raise AssemblyError("not an instruction", line, column=each.column)
     if find_spec("keystone") is None:
         raise NoAssemblerError(line)
     with _Child(facts, address, line) as child:

@@ -384,11 +384,15 @@ class Memory:
 
         Rows that cannot be read, or written, are left out.
         """
-        found = []
+        found: list[tuple[Region, NDArray[np.intp], NDArray[np.intp]]] = []
         allowed = self._protections.allowed(addresses, width, writing=writing)
         columns = np.arange(width, dtype=np.intp)
+        if not len(addresses):
+            return found
+        lowest, highest = int(addresses.min()), int(addresses.max())
         for region in self._regions:
-            if region.size < width:
+            last = region.end - width
+            if last < max(lowest, region.address) or highest < region.address:
                 continue
             # Addresses below the region wrap around to offsets far beyond it.
             offsets = addresses - np.uint64(region.address)

@@ -16,10 +16,11 @@ for _name in list(os.environ):
 @pytest.fixture(autouse=True, scope="session")
 def headless_console() -> Iterator[None]:
     """Parse the console's style sheet once, and put its screen together only for pictures."""
-    from ..support import headless
+    from ..support import headless, styling
 
     with pytest.MonkeyPatch.context() as patch:
         headless.parse_once(patch)
+        styling.match_once(patch)
         headless.sketch(patch)
         headless.look_at_the_loop(patch)
         yield
