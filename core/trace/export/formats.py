@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ...errors import DynftraceError, UsageError
 from ..text.tracetext import TraceText
-from . import records, stacks, timeline
+from . import records, report, stacks, timeline
 
 SUFFIXES = {
     "perfetto": ".json",
@@ -15,6 +15,7 @@ SUFFIXES = {
     "csv": ".csv",
     "jsonl": ".jsonl",
     "text": ".txt",
+    "report": ".report.txt",
     "trace.dat": ".dat",
 }
 """The formats, and how the names of their files end."""
@@ -56,5 +57,7 @@ def exported(text: TraceText, kind: str, name: str) -> Iterable[str]:
             return records.json_lines(text)
         case "text":
             return text.file()
+        case "report":
+            return report.report(text)
         case _:
             raise UsageError(f"{kind} is not made from decoded events")

@@ -24,6 +24,7 @@ GRAPH = "echo sys_getpid > set_graph_function; echo function_graph > current_tra
         ("t.csv", "time_ns,cpu,pid,comm,event,"),
         ("t.jsonl", '{"time_ns":'),
         ("t.txt", "# tracer: function_graph\n"),
+        ("t.report.txt", "cpus=2\n"),
     ],
 )
 def test_the_end_of_the_name_selects_the_format(

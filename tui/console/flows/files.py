@@ -19,7 +19,8 @@ _ADVICE = """\
 enter saves; an existing file is replaced.
 .txt has the rows shown, other names the whole trace:
 .json (Perfetto), .folded or .speedscope.json (flames),
-.csv or .jsonl (tables), .dat (trace-cmd)."""
+.csv or .jsonl (tables), .dat (trace-cmd),
+.report.txt (as trace-cmd prints it)."""
 
 
 class FileFlow:
