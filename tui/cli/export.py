@@ -54,8 +54,8 @@ def export_command(
         raise click.UsageError(f"{error}, or use -f") from error
     session = open_session()
     run_before(session, commands)
-    array = session.boot.array
+    array, patcher = session.boot.array, session.boot.ftrace.patcher
     if kind == TRACE_DAT:
         write_whole(output, recorded(array))
     else:
-        write_whole(output, exported(array.text(), kind, output.name))
+        write_whole(output, exported(array.text(), kind, output.name, patcher.performed))

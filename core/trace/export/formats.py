@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ...errors import DynftraceError, UsageError
+from ...ftrace.patch import Performed
 from ..text.tracetext import TraceText
 from . import records, report, stacks, timeline
 
@@ -35,9 +36,12 @@ TRACE_DAT = "trace.dat"
 """The one format that is made from the pages of the buffers, and not from decoded events."""
 
 
-def exported(text: TraceText, kind: str, name: str) -> Iterable[str]:
+def exported(
+    text: TraceText, kind: str, name: str, patches: Sequence[Performed] = ()
+) -> Iterable[str]:
     """Return the pieces of a file with the trace in the format `kind`; `name` is for titles.
 
+    A timeline also shows `patches`, the phases of changes of text.
     Raises `DynftraceError` for a trace without events, or without what the format needs.
     """
     if not len(text.table):
@@ -46,7 +50,7 @@ def exported(text: TraceText, kind: str, name: str) -> Iterable[str]:
         raise DynftraceError(f"{kind} needs calls with times: trace with function_graph first")
     match kind:
         case "perfetto":
-            return timeline.timeline(text)
+            return timeline.timeline(text, patches)
         case "folded":
             return stacks.folded(text)
         case "speedscope":

