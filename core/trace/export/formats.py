@@ -29,7 +29,7 @@ def format_of(name: str) -> str:
             return kind
     *endings, last = SUFFIXES.values()
     known = f"{', '.join(endings)} or {last}"
-    raise UsageError(f"the format of {name} is unknown: end its name in {known}")
+    raise UsageError(f"unknown format: {name} must end in {known}")
 
 
 TRACE_DAT = "trace.dat"

@@ -53,7 +53,7 @@ def test_the_options_offer_every_format() -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "error"),
     [
-        (("-c", GRAPH, "-o", "t.xyz"), 2, "the format of t.xyz is unknown: end its name in .json,"),
+        (("-c", GRAPH, "-o", "t.xyz"), 2, "unknown format: t.xyz must end in .json,"),
         (
             ("-c", "run syscalls", "-o", "t.csv"),
             1,
