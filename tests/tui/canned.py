@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynftrace.core.abi import TraceType
+from dynftrace.core.ftrace.patch import Performed
 from dynftrace.core.trace.buffer.events import EVENT, EventTable
 from dynftrace.core.trace.select.explorer import TraceExplorer
 from dynftrace.core.trace.text.eventtext import FunctionFormatter
@@ -256,6 +257,9 @@ class CannedDriver:
 
     def trace_dat(self) -> bytes:
         return b""
+
+    def patches(self) -> Sequence[Performed]:
+        return ()
 
     def picture(self, name: str, function: str = "") -> Drawing:
         """Return an empty picture."""

@@ -156,6 +156,9 @@ def main() -> None:
     open_streams()
     # numpy's BLAS reserves memory for each CPU of the host, and nothing here uses it.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # A container may run as a user without a name. Its home is then /, as in Docker.
+    if os.path.expanduser("~") == "~":
+        os.environ["HOME"] = "/"
     try:
         status = run(sys.argv[1:])
     finally:

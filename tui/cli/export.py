@@ -14,7 +14,7 @@ from .options import machine_options, output_option
 if TYPE_CHECKING:
     from ...core.session.session import Session
 
-FORMATS = ("perfetto", "folded", "speedscope", "csv", "jsonl", "text", "trace.dat")
+FORMATS = ("perfetto", "folded", "speedscope", "csv", "jsonl", "text", "report", "trace.dat")
 """Names of the formats; importing them with the code would make `--help` slow."""
 
 
@@ -38,8 +38,9 @@ def export_command(
 
     perfetto (.json) opens in Perfetto and Chrome. folded (.folded) is the input of
     flame graphs. speedscope (.speedscope.json) opens in speedscope. csv (.csv) and jsonl
-    (.jsonl) have one record for each event. text (.txt) is the file trace. trace.dat (.dat)
-    opens in trace-cmd and KernelShark. folded and speedscope need the tracer function_graph,
+    (.jsonl) have one record for each event. text (.txt) is the file trace. report
+    (.report.txt) is what trace-cmd 3.1 prints as its report. trace.dat (.dat) opens in
+    trace-cmd and KernelShark. folded and speedscope need the tracer function_graph,
     which records how long calls take.
     """
     from ...core.trace.export.formats import TRACE_DAT, exported, format_of
@@ -53,8 +54,8 @@ def export_command(
         raise click.UsageError(f"{error}, or use -f") from error
     session = open_session()
     run_before(session, commands)
-    array = session.boot.array
+    array, patcher = session.boot.array, session.boot.ftrace.patcher
     if kind == TRACE_DAT:
         write_whole(output, recorded(array))
     else:
-        write_whole(output, exported(array.text(), kind, output.name))
+        write_whole(output, exported(array.text(), kind, output.name, patcher.performed))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import MemoryFault, MissingSymbolError
-from ...core.ftrace.patch import Patcher
+from ...core.ftrace.patch import Patcher, Performed
 from ...core.ftrace.records import Flag
 from ...core.session.boot import Boot
 from ...core.session.pictures import picture_of
@@ -145,6 +145,10 @@ class SessionDriver:
     def trace_dat(self) -> bytes:
         """Return the events in the buffers as trace-cmd's file."""
         return recorded(self.boot.array)
+
+    def patches(self) -> Sequence[Performed]:
+        """Return the phases of changes of text that were performed last."""
+        return self.boot.ftrace.patcher.performed
 
     def workloads(self) -> Sequence[str]:
         """Return the names that `run` accepts."""

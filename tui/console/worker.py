@@ -18,6 +18,7 @@ from ...core.errors import DynftraceError
 from ..present.view import Done, View
 
 if TYPE_CHECKING:
+    from ...core.ftrace.patch import Performed
     from ...core.views.drawing import Drawing
     from ...core.views.lanes import Lanes
     from ...core.views.time_pictures import FlameGraph
@@ -115,6 +116,10 @@ class Driver(Protocol):
 
     def trace_dat(self) -> bytes:
         """Return the events in the buffers as trace-cmd's file."""
+        ...
+
+    def patches(self) -> Sequence[Performed]:
+        """Return the phases of changes of text that were performed last."""
         ...
 
     def workloads(self) -> Sequence[str]:

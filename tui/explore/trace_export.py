@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..files.whole_file import write_whole
 
 if TYPE_CHECKING:
+    from ...core.ftrace.patch import Performed
     from .trace_selection import ShownRows
 
 _BLOCK = 4096
@@ -46,11 +47,14 @@ class Export:
         """Return the rows as one text."""
         return "".join(self.text())
 
-    def save(self, path: Path, trace_dat: Callable[[], bytes]) -> tuple[str, str]:
+    def save(
+        self, path: Path, trace_dat: Callable[[], bytes], patches: Sequence[Performed] = ()
+    ) -> tuple[str, str]:
         """Write to `path` in the format that its name selects; return a message, and "".
 
         Text has the rows shown; other formats have the whole trace. `trace_dat` returns the
-        file for trace-cmd with what the buffers hold now. Raises `DynftraceError`.
+        file for trace-cmd with what the buffers hold now. A timeline also has `patches`, phases
+        of changes of text. Raises `DynftraceError`.
         """
         from ...core.trace.export.formats import TRACE_DAT, exported, format_of
 
@@ -63,5 +67,5 @@ class Export:
             return f"saved {path}", ""
         trace = self.shown.trace
         assert trace is not None
-        write_whole(path, exported(trace.text, kind, path.name))
+        write_whole(path, exported(trace.text, kind, path.name, patches))
         return f"saved {path}: {len(trace.text.table):,} events", ""

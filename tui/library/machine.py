@@ -69,6 +69,8 @@ class Files(MutableMapping[str, str]):
             session.history.before()
             try:
                 session.boot.tracefs.write(path, f"{text}\n", append)
+            except TracefsError as error:
+                raise TracefsError(error.errno, f"{path}: {error}") from error
             finally:
                 session.history.note(command)
 

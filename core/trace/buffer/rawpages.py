@@ -37,7 +37,7 @@ def unread_pages(layout: PageFormat, pages: NDArray[np.uint8], read: int) -> NDA
     found = np.zeros_like(pages)
     found[:, :8] = pages[:, :8]
     words = commits.astype(f"{layout.order}u{layout.pointer_size}")
-    found[:, 8:start] = words.view(np.uint8).reshape(len(pages), -1)
+    found[:, 8:start] = words.view(np.uint8).reshape(len(pages), layout.pointer_size)
     found[:, start : start + DATA_SIZE] = pages[:, RB_PAGE_HEADER:]
     # What follows the data is of older events.
     found[np.arange(RB_PAGE_SIZE) >= (start + commits)[:, None]] = 0

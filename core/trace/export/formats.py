@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ...errors import DynftraceError, UsageError
+from ...ftrace.patch import Performed
 from ..text.tracetext import TraceText
-from . import records, stacks, timeline
+from . import records, report, stacks, timeline
 
 SUFFIXES = {
     "perfetto": ".json",
@@ -15,6 +16,7 @@ SUFFIXES = {
     "csv": ".csv",
     "jsonl": ".jsonl",
     "text": ".txt",
+    "report": ".report.txt",
     "trace.dat": ".dat",
 }
 """The formats, and how the names of their files end."""
@@ -27,16 +29,19 @@ def format_of(name: str) -> str:
             return kind
     *endings, last = SUFFIXES.values()
     known = f"{', '.join(endings)} or {last}"
-    raise UsageError(f"the format of {name} is unknown: end its name in {known}")
+    raise UsageError(f"unknown format: {name} must end in {known}")
 
 
 TRACE_DAT = "trace.dat"
 """The one format that is made from the pages of the buffers, and not from decoded events."""
 
 
-def exported(text: TraceText, kind: str, name: str) -> Iterable[str]:
+def exported(
+    text: TraceText, kind: str, name: str, patches: Sequence[Performed] = ()
+) -> Iterable[str]:
     """Return the pieces of a file with the trace in the format `kind`; `name` is for titles.
 
+    A timeline also shows `patches`, the phases of changes of text.
     Raises `DynftraceError` for a trace without events, or without what the format needs.
     """
     if not len(text.table):
@@ -45,7 +50,7 @@ def exported(text: TraceText, kind: str, name: str) -> Iterable[str]:
         raise DynftraceError(f"{kind} needs calls with times: trace with function_graph first")
     match kind:
         case "perfetto":
-            return timeline.timeline(text)
+            return timeline.timeline(text, patches)
         case "folded":
             return stacks.folded(text)
         case "speedscope":
@@ -56,5 +61,7 @@ def exported(text: TraceText, kind: str, name: str) -> Iterable[str]:
             return records.json_lines(text)
         case "text":
             return text.file()
+        case "report":
+            return report.report(text)
         case _:
             raise UsageError(f"{kind} is not made from decoded events")

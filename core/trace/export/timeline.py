@@ -2,18 +2,20 @@
 
 The process "tasks" has a thread for each task, with calls as slices and other events as instants.
 The process "CPUs" has a thread for each CPU, with the task that ran. There are no events of the
-scheduler, so a task runs from its first event to the first one of another task. Times are
-in microseconds with three decimals, as the format asks for.
+scheduler, so a task runs from its first event to the first one of another task. Its thread "text"
+has the phases of changes of text as instants. Times are in microseconds with three decimals, as the
+format asks for.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from ...abi import TraceType
+from ...ftrace.patch import Performed
 from ..text.eventtext import FunctionFormatter
 from ..text.fieldtexts import comm_of
 from ..text.tracetext import TraceText
@@ -26,20 +28,23 @@ TASKS, CPUS = 1, 2
 _IDLE = 1_000_000
 """Thread of CPU 0's idle task; other idle tasks follow it. Pids are smaller."""
 
+_TEXT = 2_000_000
+"""Thread of the changes of text."""
+
 _BLOCK = 1 << 14
 
 
-def timeline(text: TraceText) -> Iterator[str]:
-    """Yield the JSON document in pieces."""
+def timeline(text: TraceText, patches: Sequence[Performed] = ()) -> Iterator[str]:
+    """Yield the JSON document in pieces; `patches` are phases of changes of text."""
     yield '{"displayTimeUnit":"ns","traceEvents":[\n'
     first = True
-    for entry in _entries(text):
+    for entry in _entries(text, patches):
         yield ("" if first else ",\n") + json.dumps(entry, separators=(",", ":"))
         first = False
     yield "\n]}\n"
 
 
-def _entries(text: TraceText) -> Iterator[dict[str, object]]:
+def _entries(text: TraceText, patches: Sequence[Performed]) -> Iterator[dict[str, object]]:
     yield from _names(text)
     functions = text.formatter.labels.functions
     spans = spans_of(text.table)
@@ -59,6 +64,7 @@ def _entries(text: TraceText) -> Iterator[dict[str, object]]:
             }
     yield from _instants(text)
     yield from _running(text)
+    yield from _changes(text, patches)
 
 
 def _thread(pid: int, cpu: int) -> int:
@@ -129,3 +135,24 @@ def _running(text: TraceText) -> Iterator[dict[str, object]]:
                 "pid": CPUS,
                 "tid": cpu,
             }
+
+
+def _changes(text: TraceText, patches: Sequence[Performed]) -> Iterator[dict[str, object]]:
+    """Yield the phases of changes of text, beginning shortly before the first event."""
+    times = text.table.events["ts"].astype(np.int64)
+    first, last = int(times.min()), int(times.max())
+    # The change that has switched the tracer on comes before the first event.
+    shown = [each for each in patches if each.ns >= first - (last - first) // 10]
+    if shown:
+        yield _thread_name(CPUS, _TEXT, "text")
+    for each in shown:
+        yield {
+            "ph": "i",
+            "name": each.act.value,
+            "cat": "patch",
+            "s": "t",
+            "ts": each.ns / 1000,
+            "pid": CPUS,
+            "tid": _TEXT,
+            "args": {"safe": each.safe},
+        }

@@ -68,3 +68,17 @@ def test_a_reader_that_goes_away() -> None:
     )
     assert done.stdout.count("\n") == 1
     assert done.stderr == ""
+
+
+def test_a_user_without_a_name_or_home_can_run_it() -> None:
+    nobody = (
+        "import os, pwd, sys; del os.environ['HOME']; pwd.getpwuid = lambda uid: {}[uid]; "
+        "sys.argv = ['dynftrace', 'sh', '-c', 'pwd']; from dynftrace.tui.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", nobody],
+        capture_output=True,
+        text=True,
+        env={name: value for name, value in environment().items() if not name.startswith("XDG_")},
+    )
+    assert (done.returncode, done.stderr) == (0, "")

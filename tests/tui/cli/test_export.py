@@ -24,6 +24,7 @@ GRAPH = "echo sys_getpid > set_graph_function; echo function_graph > current_tra
         ("t.csv", "time_ns,cpu,pid,comm,event,"),
         ("t.jsonl", '{"time_ns":'),
         ("t.txt", "# tracer: function_graph\n"),
+        ("t.report.txt", "cpus=2\n"),
     ],
 )
 def test_the_end_of_the_name_selects_the_format(
@@ -52,7 +53,7 @@ def test_the_options_offer_every_format() -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "error"),
     [
-        (("-c", GRAPH, "-o", "t.xyz"), 2, "the format of t.xyz is unknown: end its name in .json,"),
+        (("-c", GRAPH, "-o", "t.xyz"), 2, "unknown format: t.xyz must end in .json,"),
         (
             ("-c", "run syscalls", "-o", "t.csv"),
             1,

@@ -255,7 +255,7 @@ async def test_the_end_of_the_name_selects_the_format(
             ("t.dat", "saved t.dat"),
             ("t.csv", r"saved t.csv: \d+ events"),
             ("t.folded", "folded needs calls with times: trace with function_graph first"),
-            ("t.xyz", r"the format of t.xyz is unknown: end its name in .json, .folded"),
+            ("t.xyz", r"unknown format: t.xyz must end in .json, .folded"),
             ("", r"saved t.csv: \d+ events"),  # nothing happens without a name
         ):
             await pilot.press("4", "E", "ctrl+u", *name, "enter", *([] if name else ["escape"]))

@@ -60,7 +60,7 @@ def test_files_are_a_mapping_whose_writes_can_be_undone(machine: TracedMachine) 
     for wrong in (lambda: files["nosuch"], lambda: files.append("nosuch", "1")):
         with pytest.raises(KeyError, match="nosuch"):
             wrong()
-    with pytest.raises(dynftrace.DynftraceError, match="Invalid argument"):
+    with pytest.raises(dynftrace.DynftraceError, match=r"^current_tracer: Invalid argument"):
         files["current_tracer"] = "nosuch"
     with pytest.raises(TypeError, match="cannot be deleted"):
         del files["current_tracer"]

@@ -19,7 +19,8 @@ _ADVICE = """\
 enter saves; an existing file is replaced.
 .txt has the rows shown, other names the whole trace:
 .json (Perfetto), .folded or .speedscope.json (flames),
-.csv or .jsonl (tables), .dat (trace-cmd)."""
+.csv or .jsonl (tables), .dat (trace-cmd),
+.report.txt (as trace-cmd prints it)."""
 
 
 class FileFlow:
@@ -54,7 +55,7 @@ class FileFlow:
             try:
                 if path is None:
                     return f"{len(export):,} rows", export.whole_text()
-                return export.save(path, driver.trace_dat)
+                return export.save(path, driver.trace_dat, driver.patches())
             except DynftraceError as error:
                 return error
 
