@@ -129,9 +129,8 @@ def spare_the_interface() -> None:
     Existing objects live as long as the process. Scanning all of them would delay a key by
     70 ms, about once a second while the guest runs, so they are exempted. The objects made
     later are few and soon grow by the quarter that triggers a full collection in CPython, so
-    the threshold of full collections is raised.
+    the threshold of full collections is raised. A start leaves no garbage worth a collection.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(700, 10, 1000)
 
