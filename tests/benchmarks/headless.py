@@ -32,6 +32,7 @@ class Watched(ConsoleApp):
 
     def post_display_hook(self) -> None:
         """Note the time."""
+        super().post_display_hook()
         self.painted = time.perf_counter()
 
 

@@ -128,7 +128,7 @@ def dynftrace(
 def run(arguments: Sequence[str]) -> int:
     """Execute a command line without the program's name and return the exit status."""
     be_lenient()
-    # Modules make many objects, which all stay: looking for garbage among them takes 5 % of a start.
+    # Modules make many objects, which all stay: looking for garbage takes 5 % of a start.
     gc.set_threshold(YOUNG, 10, 10)
     try:
         status = dynftrace.main(list(arguments), prog_name="dynftrace", standalone_mode=False)

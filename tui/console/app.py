@@ -172,6 +172,10 @@ class ConsoleApp(TypeAhead):
             self.runner.give_way()
         await super().on_event(event)
 
+    def post_display_hook(self) -> None:
+        """Let the machine run on after the screen was drawn."""
+        self.runner.drawn()
+
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Return the entries of the palette: first what the focused pane offers."""
         from . import command_palette
