@@ -441,7 +441,7 @@ class Scheduler:
                         # Sleeping vCPUs have not moved, but time has passed.
                         self._reached = max(self._reached, target)
                         return False
-                    self.turn(vcpu, target=target)
+                    self.turn(vcpu, target=target, done=done)
                 if self._stop:
                     return not done()
                 if self._open is None and self._slice == SLICE_NS:
@@ -449,12 +449,17 @@ class Scheduler:
             return False
 
     def turn(
-        self, vcpu: Vcpu, halt_at: int | None = None, ns: int | None = None, target: int = 0
+        self,
+        vcpu: Vcpu,
+        halt_at: int | None = None,
+        ns: int | None = None,
+        target: int = 0,
+        done: Callable[[], bool] = lambda: False,
     ) -> bool:
         """Run one slice of `ns` of `vcpu` (default: the usual length).
 
-        The turns after it come at once, before `target` (virtual ns), if nothing else happens
-        between them. Return False if `stop` was called meanwhile.
+        The turns after it come at once, before `target` (virtual ns) and until `done()`, if
+        nothing else happens between them. Return False if `stop` was called meanwhile.
         If the engine halts at `halt_at`, the vCPU does not go idle.
         """
         if vcpu.state is State.IDLE and not self._guest.wake(vcpu):
@@ -464,7 +469,7 @@ class Scheduler:
         now = vcpu.ticks
         end = now + (self._slice if ns is None else ns)
         turn = Turn(vcpu, vcpu.interrupts.next_after(now, end))
-        return self._resume(turn, halt_at, self._slices(vcpu, target))
+        return self._resume(turn, halt_at, target, done)
 
     def _slices(self, vcpu: Vcpu, target: int) -> Slices:
         """Return the turns of `vcpu` between which nothing would happen, up to `target`."""
@@ -478,13 +483,19 @@ class Scheduler:
                 limit = min(limit, other.wake + (other.number > vcpu.number))
         return Slices(limit, SLICE_NS, due)
 
-    def _resume(self, turn: Turn, halt_at: int | None = None, slices: Slices | None = None) -> bool:
-        """Run the rest of a slice, and then `slices` until the first stop.
+    def _resume(
+        self,
+        turn: Turn,
+        halt_at: int | None = None,
+        target: int = 0,
+        done: Callable[[], bool] = lambda: False,
+    ) -> bool:
+        """Run the rest of a slice, and the turns after it as `turn` says.
 
         If it stops at a place, keep it open for the next run. Return False if `stop` was called
         meanwhile.
         """
-        vcpu = turn.vcpu
+        vcpu, handled = turn.vcpu, False
         while turn.stops and vcpu.state is State.RUNNING:
             turn.deadline = vcpu.interrupts.until_nmi(turn.deadline)
             horizon, deadline = self._horizon, turn.deadline
@@ -493,13 +504,13 @@ class Scheduler:
                     self._act(horizon, turn)
                     continue
                 deadline = horizon.next
-            if slices is None:
-                stop = vcpu.run(deadline)
-            else:
-                stop = vcpu.run(deadline, slices)
+            if target and not (handled and done()):
+                stop = vcpu.run(deadline, self._slices(vcpu, target))
+                if vcpu.deadline > turn.deadline:  # it is in a later turn
+                    turn.deadline, turn.stops = vcpu.deadline, STOPS_A_TURN
                 deadline = max(deadline, vcpu.deadline)
-                turn.deadline = max(turn.deadline, deadline)
-                slices = None
+            else:
+                stop = vcpu.run(deadline)
             if stop.why is Why.DEADLINE:
                 if deadline < turn.deadline:
                     continue
@@ -521,6 +532,7 @@ class Scheduler:
                 break
             self._guest.handle(vcpu, stop)
             turn.stops -= 1
+            handled = True
         return not self._stop
 
     def _next(self) -> tuple[Vcpu | None, int]:
