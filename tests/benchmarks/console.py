@@ -13,6 +13,8 @@ from pathlib import Path
 
 from dynftrace import arches
 from dynftrace.core.session.session import Session
+from dynftrace.tui.console.driver import SessionDriver
+from dynftrace.tui.present.view import ORDERS
 
 from ..support import elf_writer
 from .measure import Row, at_most, paired, percentile, skipped
@@ -88,9 +90,7 @@ def _keys(
     where: str, open_terminal: Callable[[list[str]], Painted], target: float
 ) -> Iterator[Row]:
     """Measure cursor down while the guest runs, until the next row is painted."""
-    session = Session.open(arches.load(arches.DEFAULT))
-    listed = session.boot.tracefs.read("available_filter_functions")
-    names = iter([name[:12] for name in listed.split()][1:])
+    names = _below_cursor()
 
     def moves(terminal: Painted, keys: int, state: str) -> list[float]:
         took = []
@@ -119,6 +119,18 @@ def _keys(
         time.sleep(SETTLED)
         later = moves(terminal, KEYS, "T")
     yield from _key_rows(where, idle, first, later, target)
+
+
+def _below_cursor() -> Iterator[str]:
+    """Return the beginnings of the rows below the one that the console begins with."""
+    view = SessionDriver(Session.open(arches.load(arches.DEFAULT))).view()
+    functions, start = view.functions, view.start
+    assert functions is not None and start is not None
+    shown = functions.match("", ORDERS[0])
+    index = functions.find(start)
+    first = None if index is None else functions.position(shown, index)
+    assert first is not None
+    return (functions.row(int(shown[at])).name[:12] for at in range(first + 1, len(shown)))
 
 
 def _headless() -> Iterator[Row]:
