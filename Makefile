@@ -55,7 +55,7 @@ site: .venv/.ready ## build the documentation site into build/site and check its
 	else test -x build/venv/bin/mkdocs || { $(PYTHON) -m venv build/venv && \
 		build/venv/bin/pip install -q $(SITE); }; NO_MKDOCS_2_WARNING=1 build/venv/bin/mkdocs build --strict; fi
 
-bench: .venv/.ready ## run the benchmarks
+bench: .venv/.ready ## run the benchmarks (ARGS=--write updates docs/performance.md)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
 
 corrupt: .venv/.ready ## damage every bit that ftrace patches, on every port (7 minutes)

@@ -59,7 +59,7 @@ ROOMS = {
 }
 """The rooms of a layer, lowest first; a room imports only from itself and earlier rooms."""
 
-CONTRACT = ("abi", "arch", "crash", "distinct", "encoding", "errors", "facts", "memento")
+CONTRACT = ("abi", "arch", "crash", "distinct", "encoding", "errors", "facts", "memento", "methods")
 """The modules directly in `core/`: the contract of a port and the rest of `core/`."""
 
 NO_TOOLKIT = ("present", "explore", "saved", "tours", "files", "mount")

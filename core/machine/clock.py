@@ -4,19 +4,26 @@ One byte of executed code is one virtual nanosecond. The engine calls a hook bef
 of guest code. The hook either stops the engine, with the block not run and pc at its start, or
 counts the block:
 
-    if (control->ticks >= control->deadline || local->stop_request)
+    if (local->stop_request)
             return control->stop(uc);
+    if (control->ticks >= control->deadline) {
+            if (control->ticks >= control->limit)
+                    return control->stop(uc);
+            control->deadline = min(control->ticks + control->slice, control->due);
+            clock->deadline = control->deadline;    in the guest's byte order
+    }
     control->block = address, control->size = size;
     control->ticks += size;
     clock->ticks = control->ticks;      in the guest's byte order
     executed[address % sizeof(executed)] = 1;
 
 The deadline is compared before the block is counted, so the total does not depend on where
-slices end. `control`, the two CPU-local pages and `executed` are consecutive host memory, so
-one pointer reaches all of them:
+slices end. While nothing happens between two slices, the next one begins at once (`follow`): the
+engine would stop and start again only to go on. `control`, the two CPU-local pages and `executed`
+are consecutive host memory, so one pointer reaches all of them:
 
-    +0      control   u64 ticks, u64 deadline, address of uc_emu_stop, u64 block, u64 size;
-                      host byte order
+    +0      control   u64 ticks, u64 deadline, address of uc_emu_stop, u64 block, u64 size,
+                      u64 limit, u64 slice, u64 due; host byte order
     +4096   clock     struct cpu_clock, mapped read-only into the guest
     +8192   local     struct cpu_local, mapped into the guest after it
     +12288  executed  a byte for each block that ran, by the low bits of its address
@@ -29,6 +36,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,11 +49,22 @@ from ..memento import Restore
 from .memory import PAGE_SIZE, host_pages
 from .native import native_hook
 
-_TICKS, _DEADLINE, _STOP, _BLOCK, _SIZE = 0, 1, 2, 3, 4  # words of the control page
+# Words of the control page.
+_TICKS, _DEADLINE, _STOP, _BLOCK, _SIZE, _LIMIT, _SLICE, _DUE = range(8)
 EXECUTED = 1 << 18
 """Size of `executed`, as the hooks in `hosts/` have it."""
 
 _NEVER = (1 << 64) - 1
+
+
+class Slices(NamedTuple):
+    """Slices that follow the first one of a run without a stop, in virtual ns."""
+
+    limit: int = 0
+    """The run ends with the first slice that ends at or after this time."""
+    length: int = 0
+    due: int = 0
+    """Time at which a slice ends early."""
 
 
 class Clock:
@@ -66,7 +85,7 @@ class Clock:
         What a real CPU's instruction cache would have; `Vcpu` clears it when it flushes.
         """
         words = memoryview(self._pages)
-        self.control = words[: 5 * 8].cast("Q")
+        self.control = words[: 8 * 8].cast("Q")
         """The control page; `ticks` is its first word."""
         self._control = self.control
         self._control[_STOP] = _address_of(uclib.uc_emu_stop)
@@ -116,6 +135,11 @@ class Clock:
         else:
             self._shared[_DEADLINE] = value
 
+    def follow(self, slices: Slices) -> None:
+        """Have the next slices begin without a stop."""
+        control = self._control
+        control[_LIMIT], control[_SLICE], control[_DUE] = slices
+
     @property
     def block(self) -> tuple[int, int]:
         """Address and size in bytes of the block that ran last."""
@@ -148,9 +172,12 @@ class Clock:
 
         def block(uc: Uc, address: int, size: int, data: object) -> None:
             ticks = control[_TICKS]
-            if ticks >= control[_DEADLINE] or request[0]:
+            late = ticks >= control[_DEADLINE]
+            if request[0] or (late and ticks >= control[_LIMIT]):
                 uc.emu_stop()
                 return
+            if late:
+                self.deadline = min(ticks + control[_SLICE], control[_DUE])
             control[_BLOCK], control[_SIZE] = address, size
             executed[address % EXECUTED] = 1
             ticks += size

@@ -3,7 +3,8 @@
 The vCPUs take turns of `SLICE_NS` of virtual time, the one with the lowest time first and
 of equals the lowest number. A slice ends early if an interrupt falls due. Nothing depends on
 the host's time or on how a run is divided into calls of `run`: what happens is one fixed
-sequence of slices.
+sequence of slices. As long as the same vCPU has the next turn and no interrupt falls due, its
+slices follow each other without a stop of the engine (`_slices`).
 
 `stop` is the one exception: it ends a run at the end of the current slice, which depends on
 the host's time. The slices before and after it are the same as without it.
@@ -26,6 +27,7 @@ from typing import Protocol
 
 from ..errors import GuestError, GuestHang, GuestInterrupted, GuestOops
 from ..memento import Restore, attributes, in_order
+from .clock import Slices
 from .vcpu import State, Stop, Vcpu, Why
 
 SLICE_NS = 50_000
@@ -203,6 +205,9 @@ class Scheduler:
 
     def run_until(self, done: Callable[[], bool], limit_ns: int, what: str) -> None:
         """Run until `done()` holds at the end of a slice; `what` is named in errors.
+
+        `done()` must depend on what hypercalls and faults change: slices in which none of them
+        comes may follow each other unseen.
 
         Raises `GuestHang` after `limit_ns` of virtual time, `GuestOops` or `GuestError` if no
         vCPU is left to get there, `GuestInterrupted` on `stop`.
@@ -436,17 +441,25 @@ class Scheduler:
                         # Sleeping vCPUs have not moved, but time has passed.
                         self._reached = max(self._reached, target)
                         return False
-                    self.turn(vcpu)
+                    self.turn(vcpu, target=target, done=done)
                 if self._stop:
                     return not done()
                 if self._open is None and self._slice == SLICE_NS:
                     self.between()
             return False
 
-    def turn(self, vcpu: Vcpu, halt_at: int | None = None, ns: int | None = None) -> bool:
+    def turn(
+        self,
+        vcpu: Vcpu,
+        halt_at: int | None = None,
+        ns: int | None = None,
+        target: int = 0,
+        done: Callable[[], bool] = lambda: False,
+    ) -> bool:
         """Run one slice of `ns` of `vcpu` (default: the usual length).
 
-        Return False if `stop` was called meanwhile.
+        The turns after it come at once, before `target` (virtual ns) and until `done()`, if
+        nothing else happens between them. Return False if `stop` was called meanwhile.
         If the engine halts at `halt_at`, the vCPU does not go idle.
         """
         if vcpu.state is State.IDLE and not self._guest.wake(vcpu):
@@ -455,14 +468,34 @@ class Scheduler:
             return True
         now = vcpu.ticks
         end = now + (self._slice if ns is None else ns)
-        return self._resume(Turn(vcpu, vcpu.interrupts.next_after(now, end)), halt_at)
+        turn = Turn(vcpu, vcpu.interrupts.next_after(now, end))
+        return self._resume(turn, halt_at, target, done)
 
-    def _resume(self, turn: Turn, halt_at: int | None = None) -> bool:
-        """Run the rest of a slice. If it stops at a place, keep it open for the next run.
+    def _slices(self, vcpu: Vcpu, target: int) -> Slices:
+        """Return the turns of `vcpu` between which nothing would happen, up to `target`."""
+        if self._horizon is not None or self._wait is not None or self._slice != SLICE_NS:
+            return Slices()
+        due = vcpu.interrupts.next()
+        limit = min(target, due)
+        for other in self._vcpus:
+            if other is not vcpu and other.state in (State.RUNNING, State.IDLE):
+                # Of equals, the vCPU with the lowest number is next.
+                limit = min(limit, other.wake + (other.number > vcpu.number))
+        return Slices(limit, SLICE_NS, due)
 
-        Return False if `stop` was called meanwhile.
+    def _resume(
+        self,
+        turn: Turn,
+        halt_at: int | None = None,
+        target: int = 0,
+        done: Callable[[], bool] = lambda: False,
+    ) -> bool:
+        """Run the rest of a slice, and the turns after it as `turn` says.
+
+        If it stops at a place, keep it open for the next run. Return False if `stop` was called
+        meanwhile.
         """
-        vcpu = turn.vcpu
+        vcpu, handled = turn.vcpu, False
         while turn.stops and vcpu.state is State.RUNNING:
             turn.deadline = vcpu.interrupts.until_nmi(turn.deadline)
             horizon, deadline = self._horizon, turn.deadline
@@ -471,7 +504,13 @@ class Scheduler:
                     self._act(horizon, turn)
                     continue
                 deadline = horizon.next
-            stop = vcpu.run(deadline)
+            if target and not (handled and done()):
+                stop = vcpu.run(deadline, self._slices(vcpu, target))
+                if vcpu.deadline > turn.deadline:  # it is in a later turn
+                    turn.deadline, turn.stops = vcpu.deadline, STOPS_A_TURN
+                deadline = max(deadline, vcpu.deadline)
+            else:
+                stop = vcpu.run(deadline)
             if stop.why is Why.DEADLINE:
                 if deadline < turn.deadline:
                     continue
@@ -493,6 +532,7 @@ class Scheduler:
                 break
             self._guest.handle(vcpu, stop)
             turn.stops -= 1
+            handled = True
         return not self._stop
 
     def _next(self) -> tuple[Vcpu | None, int]:

@@ -42,7 +42,7 @@ from ..arch import Effect
 from ..crash import Fault
 from ..facts import Facts, Register
 from ..memento import attributes
-from .clock import EXECUTED, Clock
+from .clock import EXECUTED, Clock, Slices
 from .delayslots import DelaySlots
 from .faultwatch import FaultWatch
 from .interrupt import Interrupts
@@ -102,6 +102,7 @@ class Read(NamedTuple):
 
 _DEADLINE, _CALL, _HALT = Stop(Why.DEADLINE), Stop(Why.CALL), Stop(Why.HALT)
 _REACHED = Stop(Why.REACHED)
+_ONE = Slices()
 
 CODE_BUFFER = 1 << 26
 """Bytes of translated code that an engine keeps; by default it reserves a gigabyte.
@@ -252,8 +253,10 @@ class Vcpu:
             return max(self.ticks, self.interrupts.next())
         return self.ticks
 
-    def run(self, deadline: int) -> Stop:
+    def run(self, deadline: int, slices: Slices = _ONE) -> Stop:
         """Run until `deadline` (virtual ns), or until something else stops it.
+
+        At the deadline, `slices` may follow; `self.deadline` then is that of the last one.
 
         Never stops between a branch and its delay slot. If the last run stopped inside a
         block, this one runs the rest of that block first, as if there had been no stop.
@@ -266,8 +269,11 @@ class Vcpu:
         stop = _DEADLINE
         if inside is not None and inside == self.registers.pc:
             stop = self._finish_block()
+        # A delay slot runs before the next slice, and recording begins between two of them.
+        if self._slots is not None or self._before_run is not None:
+            slices = _ONE
         if inside is None or (stop.why is Why.DEADLINE and self.ticks < deadline):
-            stop = self._run(deadline)
+            stop = self._run(deadline, slices)
         if stop.why in (Why.FAULT, Why.INTERRUPT):
             self._spent = not self.facts.engine.survives_exceptions
         if self._slots is None:
@@ -297,10 +303,11 @@ class Vcpu:
         self.local["stop_request"] = 0
         return requested
 
-    def _run(self, deadline: int) -> Stop:
+    def _run(self, deadline: int, slices: Slices = _ONE) -> Stop:
         """Run until `deadline` or another stop, which may be before a delay slot."""
         clock = self._clock
         clock.deadline = deadline
+        clock.follow(slices)
         self._trap = None
         self._reached = False
         self._faults.clear()
@@ -322,7 +329,12 @@ class Vcpu:
             return _REACHED
         if clock.stop_requested:
             return _CALL
-        return _DEADLINE if clock.ticks >= deadline else _HALT
+        return _DEADLINE if clock.ticks >= clock.deadline else _HALT
+
+    @property
+    def deadline(self) -> int:
+        """Virtual ns at which the engine's last slice ends."""
+        return self._clock.deadline
 
     @property
     def block(self) -> tuple[int, int]:
@@ -357,6 +369,7 @@ class Vcpu:
         self._stepping = True
         hook = self._uc.hook_add(UC_HOOK_CODE, each)
         self._clock.deadline = before + _STEP_BYTES
+        self._clock.follow(_ONE)
         self._trap = None
         self._faults.clear()
         stop: Stop | None = None

@@ -16,10 +16,10 @@ from ..arch import Port
 from ..asm.assemble import assemble
 from ..crash import Access, Crash, Fault
 from ..errors import GuestError, NoAssemblerError
-from ..facts import DISCOVERIES, PATCH_METHODS
 from ..kernel.kallsyms import Kallsyms
 from ..kernel.kernel import load_kernel
 from ..machine.machine import Machine
+from ..methods import DISCOVERIES, PATCH_METHODS
 from ..session.session import BOOT_LIMIT_NS, START, Session
 from .bench import (
     BACK,

@@ -14,7 +14,7 @@ from dynftrace.core.trace.select.explorer import TraceExplorer
 from dynftrace.core.trace.text.eventtext import function_text
 from dynftrace.core.trace.text.textcontext import TextContext
 
-from .measure import Row, median, seconds
+from .measure import Row, at_most, median, seconds
 
 EVENTS = 5_000_000
 CPUS = 2
@@ -101,11 +101,10 @@ def rows() -> Iterator[Row]:
     found = trace.find(NEEDLE, 0, 1)
     assert found is not None
     search = median(lambda: trace.find(NEEDLE, 0, 1))
-    yield Row(
+    yield at_most(
         "5 M events: search through nearly all",
         f"{search * 1e3:.1f} ms",
         search / took,
         "decoding them",
-        "(no target)",
-        True,
+        0.03,
     )

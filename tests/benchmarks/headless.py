@@ -1,6 +1,7 @@
-"""Seconds from key to paint, without a terminal: `python -m tests.benchmarks.headless KEYS`.
+"""Seconds from key to paint, without a terminal: `python -m tests.benchmarks.headless KEYS STARTS`.
 
-Prints one line of times with the guest paused, and one with the guest running.
+Prints a line of times with the guest paused, one of the first second after each of STARTS starts
+of the guest, and one with the guest running.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Watched(ConsoleApp):
 
     def post_display_hook(self) -> None:
         """Note the time."""
+        super().post_display_hook()
         self.painted = time.perf_counter()
 
 
@@ -49,8 +51,8 @@ async def moves(app: Watched, rows: Rows, keys: int) -> list[float]:
     return took
 
 
-async def measure(keys: int) -> None:
-    """Print both lines."""
+async def measure(keys: int, starts: int) -> None:
+    """Print the lines."""
     session = Session.open(arches.load(arches.DEFAULT))
     app = Watched(lambda: SessionDriver(session))
     async with app.run_test(size=(120, 40)) as pilot:
@@ -60,6 +62,13 @@ async def measure(keys: int) -> None:
         print(*await moves(app, rows, keys))
         await pilot.press("t")
         await settle(pilot)
+        first: list[float] = []
+        for _ in range(starts):
+            app.runner.toggle()
+            first += await moves(app, rows, keys // starts)
+            app.runner.toggle()
+            await settle(pilot)
+        print(*first)
         app.runner.toggle()
         await asyncio.sleep(1)
         print(*await moves(app, rows, keys))
@@ -67,4 +76,4 @@ async def measure(keys: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(measure(int(sys.argv[1])))
+    asyncio.run(measure(int(sys.argv[1]), int(sys.argv[2])))

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 Work = Callable[[], object]
 
+SKIPPED = "skipped"
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -28,6 +30,26 @@ class Row:
     reference: str
     target: str
     met: bool
+    """Whether the target is met, or the limit if there is one."""
+    limit: str = ""
+    """What keeps the target out of reach, with the value that counts instead; or why skipped."""
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the texts of the columns."""
+        met = ("yes" if self.met else "NO") if self.measured != SKIPPED else SKIPPED
+        ratio = "" if self.measured == SKIPPED else f"{self.ratio:.3f}"
+        rest = f"{met} ({self.limit})" if self.limit else met
+        return self.name, self.measured, ratio, self.reference, self.target, rest
+
+
+def skipped(name: str, reference: str, target: str, reason: str) -> Row:
+    """Return the row of what cannot be measured here, for `reason`."""
+    return Row(name, SKIPPED, 0.0, reference, target, True, reason)
+
+
+def at_most(name: str, measured: str, ratio: float, reference: str, target: float) -> Row:
+    """Return a row whose target is the highest ratio."""
+    return Row(name, measured, ratio, reference, f"<= {target:g}", ratio <= target)
 
 
 def seconds(work: Work) -> float:

@@ -1,4 +1,4 @@
-"""Enabling and disabling 40,000 call sites at once."""
+"""Enabling and disabling 40,000 call sites at once, against moving the same bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dynftrace.core.ftrace.ops import FtraceOps
 from dynftrace.core.session.session import MachineSpec, Session
 
 from ..support import elf_writer
-from .measure import Row, paired
+from .measure import Row, at_most, paired
 
 SITES = 40_000
 
@@ -52,4 +52,27 @@ def rows() -> Iterator[Row]:
         "write and flush one by one, unverified",
         "<= 50 ms",
         pair.a / 2 <= 0.050,
+    )
+    disabled_text = np.frombuffer(b"".join(disabled), np.uint8).reshape(SITES, width)
+    ftrace.register(ops)
+    enabled_text = np.frombuffer(b"".join(machine.memory.read(ip, width) for ip in ips), np.uint8)
+    enabled_text = enabled_text.reshape(SITES, width)
+    ftrace.unregister(ops)
+    (text,) = [each for each in machine.memory.regions if each.address <= ips[0] < each.end]
+    at = np.array(ips, np.uint64) - np.uint64(text.address)
+    places = at.astype(np.intp)[:, None] + np.arange(width)
+    copy = text.bytes.copy()
+
+    def moved() -> None:
+        for old, new in ((disabled_text, enabled_text), (enabled_text, disabled_text)):
+            assert (copy[places] == old).all()
+            copy[places] = new
+
+    pair = paired(toggle, moved)
+    yield at_most(
+        "enable and verify 40,000 sites",
+        f"{pair.a / 2 * 1e3:.1f} ms",
+        pair.ratio,
+        "gather, compare and scatter the same bytes",
+        2,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ... import arches
-from ...core.facts import DISCOVERIES, PATCH_METHODS
+from ...core.methods import DISCOVERIES, PATCH_METHODS
 from ..saved import settings
 from ..saved.machine_options import MachineOptions
 

@@ -1,7 +1,8 @@
 """The console: an app around one session.
 
 The app opens at once and paints its frame. Meanwhile the session opens in the machine's
-thread, so nothing heavy is imported here. A task of several steps, for example a tour, is a
+thread, so nothing heavy is imported here: methods import what only a key or a command needs.
+A task of several steps, for example a tour, is a
 flow with its own state (`flows/`); the app passes views, answers and messages on.
 """
 
@@ -12,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from textual import events, work
 from textual.app import SystemCommand
@@ -24,15 +25,9 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from ...core.errors import UsageError
-from ...core.shell.outcome import RanWorkload, Reached, WroteFile
-from ..present.afterword import afterword, failure
 from ..present.line import Line, line
-from ..present.output import output_lines
 from ..present.view import Done, Status, View
-from ..saved.session_store import SessionStore
-from ..tours.progress import Progress
-from ..tours.walk import Walk
-from . import command_palette, keymap, theme
+from . import keymap, theme
 from .flows.files import FileFlow
 from .flows.patching import PatchFlow
 from .flows.race import RaceFlow
@@ -49,8 +44,6 @@ from .messages import (
     ViewReady,
 )
 from .palette_provider import InOrder
-from .screens.box import Box
-from .screens.help import HelpBox
 from .screens.main import MainScreen
 from .screens.moment import MomentScreen
 from .screens.tourkeys import TOURING
@@ -59,6 +52,12 @@ from .typeahead import TypeAhead
 from .widgets.rows import Rows
 from .widgets.same_as import SameAs
 from .worker import Driver, Runner
+
+if TYPE_CHECKING:
+    from ..saved.session_store import SessionStore
+    from ..tours.progress import Progress
+    from ..tours.walk import Walk
+    from .screens.box import Box
 
 FRAMES = 10
 """Views shown per second while the machine runs."""
@@ -69,10 +68,6 @@ _SIGN = 4
 T = TypeVar("T")
 
 guard_parser()
-
-
-def _ran(done: Done) -> bool:
-    return any(isinstance(effect, RanWorkload) for effect in done.effects)
 
 
 class ConsoleApp(TypeAhead):
@@ -137,6 +132,16 @@ class ConsoleApp(TypeAhead):
         blend = Color.parse(theme.background).blend(Color.parse(theme.foreground), 0.6)
         return {"faint": blend.hex}
 
+    def refresh_css(self, animate: bool = True) -> None:
+        """Style everything again, in the colours of a new theme.
+
+        Before there is a screen, its style sheet is not parsed: that comes when it opens.
+        """
+        if self.screen_stack:
+            super().refresh_css(animate)
+        else:
+            self.stylesheet.set_variables(self.get_css_variables())
+
     def on_mount(self) -> None:
         """Paint first, then open the session."""
         self.app_resume_signal.subscribe(self, lambda _: self._draw_all())
@@ -167,8 +172,14 @@ class ConsoleApp(TypeAhead):
             self.runner.give_way()
         await super().on_event(event)
 
+    def post_display_hook(self) -> None:
+        """Let the machine run on after the screen was drawn."""
+        self.runner.drawn()
+
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Return the entries of the palette: first what the focused pane offers."""
+        from . import command_palette
+
         return chain(
             command_palette.of_pane(self, self.main),
             command_palette.commands(self, self, self.main),
@@ -177,6 +188,8 @@ class ConsoleApp(TypeAhead):
     def action_command_palette(self) -> None:
         """Open the palette, unless it is open."""
         if not isinstance(self.screen, CommandPalette):
+            from . import command_palette
+
             self.push_screen(CommandPalette(placeholder=command_palette.PLACEHOLDER))
 
     # Views
@@ -203,7 +216,7 @@ class ConsoleApp(TypeAhead):
             result = over if isinstance(over, MomentScreen) else self.main
             result.show_result(progress, "esc or ctrl+c stops", False)
         if isinstance(over, MomentScreen):
-            if self.tour.walk is not None:
+            if self.tour.pane is not None:
                 over.show_tour(self.tour.pane.todo, self.tour.pane.state)
             over.show(self.view, self.runner.mode)
         self.saving.restore()
@@ -284,6 +297,11 @@ class ConsoleApp(TypeAhead):
 
         `before` is the status before the command.
         """
+        from ...core.shell.outcome import RanWorkload, Reached
+        from ..present.afterword import afterword, failure
+        from ..present.output import output_lines
+        from .screens.box import Box
+
         self.tour.did(done)
         self.stepping.remember_workload(done)
         failed = done.status != 0
@@ -298,6 +316,7 @@ class ConsoleApp(TypeAhead):
         elif not text:
             text = word
         lines = done.output.splitlines()
+        ran = any(isinstance(effect, RanWorkload) for effect in done.effects)
         if arrived := any(isinstance(effect, Reached) for effect in done.effects):
             text = lines[0] if lines else text  # the stepping screen has the operands
         raced = self._plain and self.race.show(done)
@@ -311,7 +330,7 @@ class ConsoleApp(TypeAhead):
             self.main.correct(done.command, mistake, text.partition("\n")[0])
         if isinstance(self.screen, MomentScreen):
             self.screen.show_result(done.command, text, failed)
-        if self.at_main and before.tracer != "nop" and _ran(done):
+        if self.at_main and before.tracer != "nop" and ran:
             self.main.turn_to(4)
         if done.site is not None:
             self.main.go_to(done.site, soon=True)
@@ -327,6 +346,10 @@ class ConsoleApp(TypeAhead):
         self, texts: Sequence[str], before: Sequence[str], then: Callable[[], None]
     ) -> None:
         """Execute `before` and then `texts`, up to the first failure; show `texts` together."""
+        from ...core.shell.outcome import WroteFile
+        from ..present.output import output_lines
+        from .screens.box import Box
+
         first = self.view.status
 
         def executed(driver: Driver) -> list[Done]:
@@ -381,6 +404,8 @@ class ConsoleApp(TypeAhead):
     def show_help(self) -> None:
         """Show the keys of the current screen."""
         if self._plain:
+            from .screens.help import HelpBox
+
             over = isinstance(self.screen, MomentScreen)
             pane = self._panes()[0] if over else self.main.active
             self.push_screen(HelpBox(pane, self.size.width))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from ..explore.trace_export import Export
+if TYPE_CHECKING:
+    from ..explore.trace_export import Export
 
 
 class ViewReady(Message):

@@ -17,17 +17,15 @@ from typing import TYPE_CHECKING
 
 from ...core.errors import DynftraceError
 from ..saved import settings as config
-from ..saved.session_store import SessionStore
-from ..tours import course
-from ..tours.progress import Progress
-from ..tours.walk import Walk
 from . import user_keymap
 from .app import ConsoleApp
-from .layout import layout_of
 from .worker import Driver
 
 if TYPE_CHECKING:
     from ...core.session.session import Session
+    from ..saved.session_store import SessionStore
+    from ..tours.progress import Progress
+    from ..tours.walk import Walk
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -67,6 +65,10 @@ def run_console(
             store = None
         if app.tour.wanted is None:
             return app.return_code or 0
+        from ..tours import course
+        from ..tours.progress import Progress
+        from ..tours.walk import Walk
+
         theme_name = app.theme
         chosen = course.load_path(app.tour.wanted)
         # The progress of a visitor is not that of the user who runs the server.
@@ -127,9 +129,8 @@ def spare_the_interface() -> None:
     Existing objects live as long as the process. Scanning all of them would delay a key by
     70 ms, about once a second while the guest runs, so they are exempted. The objects made
     later are few and soon grow by the quarter that triggers a full collection in CPython, so
-    the threshold of full collections is raised.
+    the threshold of full collections is raised. A start leaves no garbage worth a collection.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(700, 10, 1000)
 
@@ -139,6 +140,8 @@ def _keep(app: ConsoleApp, store: SessionStore) -> None:
     # Before the first view there is no layout to save.
     if app.return_code or app.view.functions is None:
         return
+    from .layout import layout_of
+
     if not app.runner.ended.wait(PATIENCE_S):
         raise DynftraceError(f"session {store.name} not saved: the machine did not stop")
     reason = store.save(layout_of(app.main, app.theme))

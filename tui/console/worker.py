@@ -35,8 +35,11 @@ AHEAD_S = 0.02
 """Host seconds that the machine may run ahead of the wall clock. It runs in bursts, and
 between them the interpreter is free for the interface."""
 
-GIVE_WAY_S = 0.015
-"""Host seconds that the machine pauses after a key, so that the key is drawn first."""
+GIVE_WAY_S = 0.05
+"""Host seconds that the machine pauses after a key at most, so that the key is drawn first."""
+
+GLANCE_S = 0.001
+"""Host seconds after which the paused machine looks whether the key is drawn."""
 
 BUSY_S = 0.2
 """Host seconds after which the status line mentions a job."""
@@ -241,8 +244,12 @@ class Runner:
         self._put(None)
 
     def give_way(self) -> None:
-        """Pause the machine for a moment, so that a pressed key is drawn first."""
+        """Pause the machine until `drawn`, or for a moment: a pressed key is drawn first."""
         self._quiet_until = self._clock.now() + GIVE_WAY_S
+
+    def drawn(self) -> None:
+        """End the pause: the screen shows what the key has changed."""
+        self._quiet_until = 0.0
 
     def interrupt(self) -> None:
         """Stop the machine after the current chunk; stop a running job at once."""
@@ -287,6 +294,7 @@ class Runner:
                     self._open_jobs -= jobs
                 self._wake()
                 started, begin = self._clock.now(), driver.now()
+                drawn = started  # the next frame must not meet the next key
             if self._running and not self._closed:
                 self._wait_quiet()
                 self._chunk(driver)
@@ -295,9 +303,9 @@ class Runner:
                     drawn = self._clock.now()
 
     def _wait_quiet(self) -> None:
-        """While the machine runs, wait until the pause after a key is over (`GIVE_WAY_S`)."""
+        """While the machine runs, wait until the pause after a key is over."""
         while self._running and (rest := self._quiet_until - self._clock.now()) > 0:
-            self._clock.sleep(rest)
+            self._clock.sleep(min(rest, GLANCE_S))
 
     def _patience(self, driver: Driver, begin: int, started: float) -> float | None:
         """Return how long to wait for a job: the machine runs no faster than the wall clock."""

@@ -271,7 +271,7 @@ async def settle(pilot: Pilot[None]) -> None:
             break
         if not app.is_running:
             return  # the console failed; the pilot raises its error
-        if app.runner.idle and app.tour.pane.drawn:
+        if app.runner.idle and app.tour.drawn:
             quiet += 1
         else:
             quiet = 0

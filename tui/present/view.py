@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Protocol
 
-from ...core.shell.outcome import Effect, ShowedSite
 from .line import Line
 
 if TYPE_CHECKING:
+    from ...core.shell.outcome import Effect
     from ...core.trace.select.explorer import TraceExplorer
     from ...core.views.patching import PatchView
     from ...core.views.stepping import Stepping
@@ -190,6 +190,8 @@ class Done:
     @property
     def site(self) -> int | None:
         """rec.ip of the only call site that the command showed; None if it showed several."""
+        from ...core.shell.outcome import ShowedSite
+
         *before, last = (None, None, *self.effects)
         if self.status or not isinstance(last, ShowedSite) or isinstance(before[-1], ShowedSite):
             return None

@@ -23,7 +23,8 @@ from capstone import CS_MODE_32
 from unicorn.unicorn_const import UC_MODE_32
 
 from ....core.elf.relocate import RelocationAbi
-from ....core.facts import PATCH_METHODS, Abi, AddressMap, CallSites, Facts
+from ....core.facts import Abi, AddressMap, CallSites, Facts
+from ....core.methods import PATCH_METHODS
 from .. import port as x86
 from ..insn import REL32_SIZE
 from . import reloc

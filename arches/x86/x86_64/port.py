@@ -22,7 +22,8 @@ from unicorn.unicorn_const import UC_MODE_64
 
 from ....core.arch import KernelText
 from ....core.elf.relocate import RelocationAbi
-from ....core.facts import PATCH_METHODS, Abi, AddressMap, CallSites, Facts, Register
+from ....core.facts import Abi, AddressMap, CallSites, Facts, Register
+from ....core.methods import PATCH_METHODS
 from .. import port as x86
 from ..insn import REL32_SIZE
 from . import reloc, trampoline

@@ -5,11 +5,21 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import ClassVar
 
 import pytest
 
 from dynftrace.core.errors import GuestHang, ImageError
-from dynftrace.tui.console.worker import BUSY_S, CHUNK_NS, GIVE_WAY_S, Clock, Driver, Runner
+from dynftrace.tui.console.worker import (
+    BUSY_S,
+    CHUNK_NS,
+    FRAME_S,
+    GIVE_WAY_S,
+    GLANCE_S,
+    Clock,
+    Driver,
+    Runner,
+)
 from dynftrace.tui.present.view import View
 
 from ..canned import CannedDriver
@@ -80,9 +90,56 @@ def test_a_running_machine_yields_to_a_key() -> None:
     assert clock.slept == []
     rig.runner.run()
     rig.until(lambda: bool(clock.slept))
-    assert clock.slept == [pytest.approx(GIVE_WAY_S)]
+    rig.until(lambda: sum(clock.slept) >= GIVE_WAY_S - 1e-9)
     rig.runner.close()
     rig.thread.join(10)
+    assert sum(clock.slept) == pytest.approx(GIVE_WAY_S)
+
+
+def test_the_machine_runs_on_as_soon_as_the_key_is_drawn() -> None:
+    class Drawing(StoppedClock):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            rig.runner.drawn()
+
+    clock = Drawing()
+    rig = Rig(CannedDriver(), clock)
+    rig.until(lambda: rig.runner.opened)
+    rig.runner.give_way()
+    rig.runner.run()
+    rig.until(lambda: bool(clock.slept))
+    rig.runner.pause()
+    rig.view()
+    assert clock.slept == [pytest.approx(GLANCE_S)]
+    rig.runner.close()
+    rig.thread.join(10)
+
+
+def test_a_frame_comes_later_after_a_job_has_made_one() -> None:
+    """Else a frame would be under way when the next key comes."""
+
+    class Counting(CannedDriver):
+        runs: ClassVar[list[int]] = []
+        frames: ClassVar[list[int]] = []
+
+        def run(self, ns: int) -> None:
+            super().run(ns)
+            self.runs.append(ns)
+            clock.seconds += FRAME_S / 3.5
+
+        def view(self, *, hurry: bool = False) -> View:
+            self.frames.append(len(self.runs))
+            return super().view(hurry=hurry)
+
+    clock = StoppedClock()
+    rig = Rig(Counting(), clock)
+    rig.until(lambda: rig.runner.opened)
+    clock.seconds += FRAME_S  # the frame of a job comes after a long pause
+    rig.runner.run()
+    rig.until(lambda: len(Counting.frames) > 2)
+    rig.runner.close()
+    rig.thread.join(10)
+    assert Counting.frames[:3] == [0, 0, 4]
 
 
 def test_a_long_job_is_shown_as_busy() -> None:

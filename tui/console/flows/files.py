@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual.app import App
 
 from ....core.errors import DynftraceError
-from ...explore.trace_export import Export
 from ...files.whole_file import STEM, free_path, write_whole
-from ...present.svg import tidy
 from ..protocols import Console
-from ..screens.save_as import SaveAs
 from ..worker import Driver
+
+if TYPE_CHECKING:
+    from ...explore.trace_export import Export
 
 _ADVICE = """\
 enter saves; an existing file is replaced.
@@ -38,6 +39,9 @@ class FileFlow:
         if self._app.is_web:
             self._write(export, None)
             return
+        # Imported late, like the module below: the first paint does not have the time.
+        from ..screens.save_as import SaveAs
+
         offered = free_path(Path(), ".txt").name
         self._console.open_over(SaveAs(offered, _ADVICE), lambda name: self._named(export, name))
 
@@ -72,6 +76,8 @@ class FileFlow:
 
     def picture(self) -> None:
         """Save the screen as dynftrace-N.svg."""
+        from ...present.svg import tidy
+
         self.save_svg(tidy(self._app.export_screenshot(title=self._app.title, simplify=True)))
 
     def save_svg(self, picture: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ...present.view import View
 from ..protocols import Console
-from ..screens.patching import PatchScreen
 from .step_into import StepIntoFlow
 
 
@@ -41,4 +40,7 @@ class PatchFlow:
 
     def _open(self) -> None:
         if self._console.at_main:
+            # Imported late: its parts take time that the first paint does not have.
+            from ..screens.patching import PatchScreen
+
             self._console.open_over(PatchScreen(self._console, self._stepping.workload))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ....core.shell.outcome import ShowedRace
 from ...present.view import Done
 from ..protocols import Console
 
@@ -29,6 +28,8 @@ class RaceFlow:
 
     def show(self, done: Done) -> bool:
         """Open the table that `done` has shown; return whether there is one."""
+        from ....core.shell.outcome import ShowedRace
+
         tables = [each.table for each in done.effects if isinstance(each, ShowedRace)]
         if not tables or not tables[-1].rows:
             return False

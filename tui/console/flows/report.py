@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from ...present.view import Report
 from ..protocols import Console
-from ..screens.report import ReportBox
 
 
 class ReportFlow:
@@ -26,6 +25,9 @@ class ReportFlow:
                 return
 
     def _open(self, report: Report) -> None:
+        # Imported late: its parts take time that the first paint does not have.
+        from ..screens.report import ReportBox
+
         table, ip = self._console.view.functions, report.ip
         has_site = table is not None and ip is not None and table.find(ip) is not None
         box = ReportBox(report, has_site=has_site)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ....core.errors import DynftraceError, UsageError
-from ...saved.session_store import SessionStore
-from ..layout import lay_out, layout_of
 from ..protocols import Console
 from ..screens.main import MainScreen
 from ..worker import Driver
+
+if TYPE_CHECKING:
+    from ...saved.session_store import SessionStore
 
 
 class SaveFlow:
@@ -24,6 +27,8 @@ class SaveFlow:
         """Restore the layout once, as soon as the functions are known."""
         if self._layout is None or self._console.view.functions is None or self.store is None:
             return
+        from ..layout import lay_out
+
         layout, self._layout = self._layout, None
         reasons = [self.store.differs]
         try:
@@ -39,6 +44,8 @@ class SaveFlow:
         if store is None:
             self._console.notify("to save a session, start with --session NAME", timeout=4)
             return
+        from ..layout import layout_of
+
         layout = layout_of(self._main, theme)
 
         def save(_: Driver) -> tuple[str, bool]:

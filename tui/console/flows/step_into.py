@@ -1,15 +1,15 @@
-"""Runs into a function and steps there: from the key to the stepping screen."""
+"""Runs into a function and steps there: from the key to the stepping screen.
+
+Methods import what they need: the first paint does not have the time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ....core.shell.outcome import RanWorkload, Reached, WentTo
 from ...present.empty_states import NO_WORKLOAD
 from ...present.view import Done
 from ..protocols import Console
-from ..screens.picker import WorkloadBox
-from ..screens.stepping import SteppingScreen
 
 
 class StepIntoFlow:
@@ -22,6 +22,8 @@ class StepIntoFlow:
 
     def remember_workload(self, done: Done) -> None:
         """Remember the workload that a command has run."""
+        from ....core.shell.outcome import RanWorkload
+
         for effect in done.effects:
             if isinstance(effect, RanWorkload):
                 self.workload = effect.name
@@ -55,6 +57,8 @@ class StepIntoFlow:
 
     def visit(self, event: str) -> None:
         """Go to the machine at an event, given by its time and CPU, and step there."""
+        from ....core.shell.outcome import WentTo
+
         if self._console.runner.running:
             self._console.runner.pause()  # else the machine runs on after it has arrived
 
@@ -68,6 +72,8 @@ class StepIntoFlow:
         """Open the stepping screen; `target` has the words after `until` that led there."""
         if not self._console.at_main:
             return
+        from ..screens.stepping import SteppingScreen
+
         watch(self._console, 0)
         screen = SteppingScreen(self._console, target)
         self._console.open_over(screen, lambda _: watch(self._console, None))
@@ -78,6 +84,7 @@ class StepIntoFlow:
         self, then: Callable[[str], None], without: Callable[[], None] = lambda: None
     ) -> None:
         """Let the user pick a workload; call `without` if the kernel has none."""
+        from ..screens.picker import WorkloadBox
 
         def found(names: Sequence[str]) -> None:
             if not names:
@@ -90,6 +97,8 @@ class StepIntoFlow:
         self._console.ask(lambda driver: driver.workloads(), found)
 
     def _run_into(self, name: str) -> None:
+        from ....core.shell.outcome import Reached
+
         if self._console.runner.running:
             self._console.runner.pause()  # else the machine runs on after it has arrived
         target = name if self.workload is None else f"{name} {self.workload}"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ....core.errors import DynftraceError
 from ...present.view import Done, View
-from ...tours import course
-from ...tours.progress import Progress
-from ...tours.walk import Walk
 from ..protocols import Console
-from ..widgets.tour_pane import TourPane
+
+if TYPE_CHECKING:
+    from ...tours.progress import Progress
+    from ...tours.walk import Walk
+    from ..widgets.tour_pane import TourPane
 
 
 class TourFlow:
@@ -27,7 +29,12 @@ class TourFlow:
         self._console = console
         self._progress = progress
         self.walk = walk
-        self.pane = TourPane(walk)
+        self.pane: TourPane | None = None
+        """The panel of `walk`. Without a tour it is not imported: Markdown takes long."""
+        if walk is not None:
+            from ..widgets.tour_pane import TourPane
+
+            self.pane = TourPane(walk)
         self.wanted: Path | None = None
         """The lesson to take after this console has ended: it needs a machine of its own."""
         self._begun = False
@@ -40,9 +47,14 @@ class TourFlow:
         """What each visible pane showed when the student last looked, by its number."""
         self._checked: View | None = None
 
+    @property
+    def drawn(self) -> bool:
+        """Whether the text of the step, if any, is on the screen."""
+        return self.pane is None or self.pane.drawn
+
     def show(self, word: str = "") -> None:
         """Show the current step, with `word` as a remark."""
-        if self.walk is not None:
+        if self.walk is not None and self.pane is not None:
             self.pane.show(self.walk, word)
 
     def looks_for(self, name: str) -> bool:
@@ -210,6 +222,8 @@ class TourFlow:
         """Go on to the next lesson; after the last one, say so."""
         walk = self.walk
         assert walk is not None
+        from ...tours import course
+
         following = course.following(walk.tour.path)
         if steps < 0:
             self.show("this is the first step; F5 goes on")

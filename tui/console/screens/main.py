@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
@@ -48,7 +49,6 @@ from ..widgets.same_as import SameAs
 from ..widgets.site_view import SiteView
 from ..widgets.status_bar import StatusBar
 from ..widgets.trace_pane import TracePane
-from .jump import JumpScreen
 
 LEAST = Size(60, 16)
 """Least size of a terminal; a smaller one shows only a message."""
@@ -97,6 +97,7 @@ class MainScreen(Screen[None]):
         self.zoomed = False
         self.active = 1
         self._layout = LAYOUTS[0]
+        self._resumed = False
         self._view = View()
         self.places = Places()
         self._awaited: int | None = None
@@ -109,7 +110,8 @@ class MainScreen(Screen[None]):
         self.trace = TracePane()
 
     def compose(self) -> ComposeResult:
-        """Compose the whole screen."""
+        """Compose the whole screen, with the classes of its size: each change styles it again."""
+        self._classify()
         yield self.status
         with Container(id="work"):
             with Container(id="panes"):
@@ -117,7 +119,7 @@ class MainScreen(Screen[None]):
                 yield Pane(2, self.site)
                 yield Pane(3, self.path)
                 yield self.trace
-            if self.tour.walk is not None:
+            if self.tour.pane is not None:
                 yield self.tour.pane
         yield Candidates(id="candidates")
         yield SameAs(id="same-as")
@@ -131,6 +133,11 @@ class MainScreen(Screen[None]):
         self.query_one(CommandLine).display = False
         self._begin()
         self._lay_out()
+
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """Keep the styles the first time: all were made a moment ago."""
+        event.refresh_styles = self._resumed
+        self._resumed = True
 
     def on_resize(self) -> None:
         """Lay out for the new size."""
@@ -160,7 +167,8 @@ class MainScreen(Screen[None]):
             return False
         return self.tour.looks_for(functions.row(index).name)
 
-    def _lay_out(self) -> None:
+    def _classify(self) -> None:
+        """Choose the layout for the size of the terminal; the style sheet does it by classes."""
         size = self.size if self.tour.walk is None else beside_tour(self.size)
         layout = layout_for(size, self.zoomed)
         if layout == "-small" and layout_for(self.size, True) != "-small":
@@ -176,6 +184,10 @@ class MainScreen(Screen[None]):
                 **{name: name == layout for name in LAYOUTS},
             }
         )
+
+    def _lay_out(self) -> None:
+        self._classify()
+        layout = self._layout
         for pane in self.query(Pane):
             pane.title_for(alone=layout == "-single")
             pane.set_class(pane.number == self.active, "-active")
@@ -484,9 +496,12 @@ class MainScreen(Screen[None]):
 
     def action_jump(self) -> None:
         """Show a letter over each pane; the letter goes there."""
+        # Imported late: the first paint does not have the time.
+        from .jump import JumpScreen
+
         line = self.query_one(CommandLine)
         targets: dict[str, Widget] = {f"pane{pane.number}": pane for pane in self.query(Pane)}
-        if self.tour.walk is not None:
+        if self.tour.pane is not None:
             targets["tour"] = self.tour.pane
         if line.display:
             targets["line"] = line

@@ -14,7 +14,8 @@ class Pane(Vertical):
     """Holds the widgets of pane `number`, with a note in its lower edge."""
 
     def __init__(self, number: int, *children: Widget) -> None:
-        super().__init__(*children, id=f"pane{number}", classes="pane")
+        active = " -active" if number == 1 else ""  # the screen moves it
+        super().__init__(*children, id=f"pane{number}", classes=f"pane{active}")
         self.number = number
         self.alone = False
 

@@ -24,12 +24,12 @@ class TourPane(Vertical):
     Only the explanation scrolls: the task and the keys are always in sight.
     """
 
-    def __init__(self, walk: Walk | None) -> None:
-        """Begin with the current step of `walk`; without a walk, the panel is never shown."""
+    def __init__(self, walk: Walk) -> None:
+        """Begin with the current step of `walk`."""
         super().__init__(id="tour")
         # The first texts are given here: when it is mounted, Markdown shows what it was given,
         # perhaps after an update that came before.
-        self._texts = ("", "") if walk is None else (walk.step.text, walk.step.task)
+        self._texts = (walk.step.text, walk.step.task)
         self._text = Markdown(self._texts[0], open_links=False)
         self._todo = Markdown(self._texts[1], open_links=False, id="tour-task")
         self._state = Static("", id="tour-state")

@@ -11,7 +11,8 @@ block:
 	ldr	x4, [x3]
 	ldr	x5, [x3, #0x8]
 	cmp	x4, x5
-	b.hs	stop
+	b.hs	ended
+count:
 	add	x6, x3, #0x1000
 	ldr	w5, [x6, #0x1000]
 	cbnz	w5, stop
@@ -28,6 +29,23 @@ block:
 	mov	w6, #0x1
 	strb	w6, [x5]
 	ret
+ended:
+	ldr	x5, [x3, #0x28]
+	cmp	x4, x5
+	b.hs	stop
+	add	x6, x3, #0x1000
+	ldr	w5, [x6, #0x1000]
+	cbnz	w5, stop
+	ldr	x5, [x3, #0x30]
+	add	x4, x4, x5
+	ldr	x5, [x3, #0x38]
+	cmp	x4, x5
+	csel	x4, x4, x5, lo
+	str	x4, [x3, #0x8]
+	{swap}
+	str	x4, [x6, #0x8]
+	ldr	x4, [x3]
+	b	count
 stop:
 	ldr	x5, [x3, #0x10]
 	br	x5

@@ -10,7 +10,8 @@
 block:
 	mov	rax, [rcx]
 	cmp	rax, [rcx + 0x8]
-	jae	stop
+	jae	ended
+count:
 	cmp	dword ptr [rcx + 0x2000], 0
 	jne	stop
 	mov	edx, edx
@@ -24,5 +25,18 @@ block:
 	and	eax, 0x3ffff
 	mov	byte ptr [rcx + rax + 0x3000], 0x1
 	ret
+ended:
+	cmp	rax, [rcx + 0x28]
+	jae	stop
+	cmp	dword ptr [rcx + 0x2000], 0
+	jne	stop
+	add	rax, [rcx + 0x30]
+	cmp	rax, [rcx + 0x38]
+	cmova	rax, [rcx + 0x38]
+	mov	[rcx + 0x8], rax
+	{swap}
+	mov	[rcx + 0x1008], rax
+	mov	rax, [rcx]
+	jmp	count
 stop:
 	jmp	[rcx + 0x10]
