@@ -38,6 +38,7 @@ COMMANDS = {
     "draw": "draw",
     "export": "export",
     "mount": "mount",
+    "open": "open_file",
     "port": "port",
     "record": "record",
     "records": "files",

@@ -80,7 +80,7 @@ class PictureScreen(TourKeys):
         picture: Drawing | FlameGraph | Lanes,
         cursor: int | None = None,
     ) -> None:
-        """`command` shows the same in the shell; `cursor` is the time of the trace's cursor."""
+        """`command` shows the same in the shell, "" if nothing does; `cursor` is the time of the trace's cursor."""
         # Imported late: numpy takes time that the first paint does not have.
         from ....core.views.time_pictures import FlameGraph
 
@@ -152,7 +152,8 @@ class PictureScreen(TourKeys):
             command += f" {self.start} {self.end}"
         if self._top:
             command += " " + ",".join(frame.name for frame in self.way[1 : self._top + 1])
-        self.same_as.show(command, "", failed=False)
+        if self._command:
+            self.same_as.show(command, "", failed=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enable the keys of time for lanes only, and those of frames for flame graphs."""
