@@ -20,7 +20,7 @@ from ...errors import UsageError
 from ..buffer.details import RECORD, RETURN, SWITCHED, Details, Stacks
 from ..buffer.events import EVENT, Addresses, EventTable
 from ..text.eventtext import function_text
-from ..text.graphtext import GraphOptions, graph_text
+from ..text.graphtext import graph_text
 from ..text.textcontext import TextContext
 from ..text.tracetext import TraceText
 from .container import Buffer, Header, TraceFile
@@ -116,7 +116,7 @@ class Recording:
             lost=self.lost,
         )
         if context.tracer == "function_graph":
-            return graph_text(self.table, context, GraphOptions(tail=False))
+            return graph_text(self.table, context, irq_text=self.symbols.irq_text)
         return function_text(self.table, context)
 
 

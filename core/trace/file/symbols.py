@@ -18,6 +18,7 @@ class RecordedSymbols:
     def __init__(self, kallsyms: bytes) -> None:
         """`kallsyms` has lines `ADDRESS TYPE NAME [MODULE]`; others are left out."""
         found: dict[int, str] = {}
+        bounds = {name: 0 for name in ("__irqentry_text_start", "__irqentry_text_end", "_etext")}
         for line in kallsyms.decode("utf-8", "backslashreplace").splitlines():
             parts = line.split(None, 2)
             if len(parts) == 3 and parts[1] in _CODE and len(parts[0]) <= 16:
@@ -25,8 +26,14 @@ class RecordedSymbols:
                     address = int(parts[0], 16)
                 except ValueError:
                     continue
-                if address > 0:  # hidden from users without privileges
+                if parts[2] in bounds:
+                    bounds[parts[2]] = address
+                elif address > 0:  # hidden from users without privileges
                     found.setdefault(address, parts[2].replace("\t", " "))
+        first, end, last = bounds.values()
+        # A list with one name for each address may have only the last of these two.
+        self.irq_text = range(first, end or last) if first else range(0)
+        """Addresses of the entry points of interrupts; empty if they are not recorded."""
         starts = np.array(list(found), np.uint64)
         order = np.argsort(starts)
         self._starts = starts[order]

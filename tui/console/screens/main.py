@@ -98,8 +98,6 @@ class MainScreen(Screen[None]):
         """
         super().__init__()
         self.recorded = recorded
-        if recorded:
-            self.AUTO_FOCUS = "#trace"
         self.console = console
         self.tour = tour
         self.stepping = stepping
@@ -140,6 +138,8 @@ class MainScreen(Screen[None]):
         """Start with the candidates and the command line hidden."""
         self.query_one(Candidates).display = False
         self.query_one(CommandLine).display = False
+        if self.recorded:
+            self.set_focus(self.trace.events)
         self._begin()
         self._lay_out()
 
@@ -229,6 +229,7 @@ class MainScreen(Screen[None]):
         self.trace.show(view.trace, view.status)
         if begins and self.recorded:
             self.functions.rows.order = "hits"
+            self.functions.rows.cursor = 0
             if self.trace.events.count():
                 self.trace.events.go_to_row(0)
 

@@ -80,7 +80,10 @@ class PictureScreen(TourKeys):
         picture: Drawing | FlameGraph | Lanes,
         cursor: int | None = None,
     ) -> None:
-        """`command` shows the same in the shell, "" if nothing does; `cursor` is the time of the trace's cursor."""
+        """`command` shows the same in the shell, "" if nothing does.
+
+        `cursor` is the time of the trace's cursor.
+        """
         # Imported late: numpy takes time that the first paint does not have.
         from ....core.views.time_pictures import FlameGraph
 
