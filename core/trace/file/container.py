@@ -344,6 +344,8 @@ class _Reader:
         return header
 
     def _part(self, at: int, size: int) -> _Part:
+        if at > self._size:
+            raise self._owner.damaged(f"cut off: a section is at offset {at:#x}")
         self._file.seek(at)
         with self._owner.reads():
             return _Part(self._owner, self._file.read(size), self._order, at)

@@ -18,7 +18,7 @@ class RecordedSymbols:
     def __init__(self, kallsyms: bytes) -> None:
         """`kallsyms` has lines `ADDRESS TYPE NAME [MODULE]`; others are left out."""
         found: dict[int, str] = {}
-        bounds = {name: 0 for name in ("__irqentry_text_start", "__irqentry_text_end", "_etext")}
+        bounds = dict.fromkeys(("__irqentry_text_start", "__irqentry_text_end", "_etext"), 0)
         for line in kallsyms.decode("utf-8", "backslashreplace").splitlines():
             parts = line.split(None, 2)
             if len(parts) == 3 and parts[1] in _CODE and len(parts[0]) <= 16:
