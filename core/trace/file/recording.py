@@ -84,10 +84,10 @@ class Recording:
 
     @property
     def clock_in_ns(self) -> bool:
-        """Whether time stamps are in ns."""
-        return self.header.clock not in ("counter", "uptime", "x86-tsc", "ppc-tb") or (
-            self.header.scale is not None
-        )
+        """Whether time stamps are in ns, and not counts of events, ticks or cycles."""
+        clock = self.header.clock
+        counts = clock in ("counter", "uptime") or clock.endswith(("-tsc", "-tb"))
+        return self.header.scale is not None or not counts
 
     @property
     def tracer(self) -> str:
