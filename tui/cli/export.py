@@ -29,11 +29,19 @@ FORMATS = ("perfetto", "folded", "speedscope", "csv", "jsonl", "text", "trace.da
     type=click.Choice(FORMATS),
     help="Format; the default depends on the end of FILE.",
 )
+@click.option(
+    "--file-version",
+    type=click.Choice(["6", "7"]),
+    default="6",
+    show_default=True,
+    help="Version of a trace.dat.",
+)
 @output_option("File to write; an existing file is replaced.")
 def export_command(
     commands: str | None,
     recorded: str | None,
     wanted: str | None,
+    file_version: str,
     output: Path,
     open_session: Callable[[], Session],
 ) -> None:
@@ -42,8 +50,8 @@ def export_command(
     perfetto (.json) opens in Perfetto and Chrome. folded (.folded) is the input of
     flame graphs. speedscope (.speedscope.json) opens in speedscope. csv (.csv) and jsonl
     (.jsonl) have one record for each event. text (.txt) is the file trace. trace.dat (.dat)
-    opens in trace-cmd and KernelShark. folded and speedscope need the tracer function_graph,
-    which records how long calls take.
+    opens in trace-cmd, KernelShark and `dynftrace open`. folded and speedscope need the tracer
+    function_graph, which records how long calls take.
     """
     from ...core.trace.export.formats import TRACE_DAT, exported, format_of
     from ...core.tracefs.tracedat import recorded as pages_of
@@ -64,7 +72,7 @@ def export_command(
     run_before(session, commands)
     array = session.boot.array
     if kind == TRACE_DAT:
-        write_whole(output, pages_of(array))
+        write_whole(output, pages_of(array, int(file_version)))
     else:
         write_whole(output, exported(array.text(), kind, output.name))
 
