@@ -1,6 +1,7 @@
 """A mount namespace of its own, in which a machine's files stand where the kernel's would be.
 
-The system's own tracefs is unmounted in that namespace, so no client can reach it. Clients of
+The system's own tracefs is unmounted in that namespace, and clients run without the right to mount
+it again, so none can reach it. Clients of
 libtracefs want a mount whose type is exactly `tracefs`: for them, a prepared list of mounts is
 bound over their own `/proc/PID/mounts`.
 """
@@ -26,6 +27,9 @@ START_S = 60
 _CLONE_NEWNS, _MS_BIND, _MS_REC, _MS_PRIVATE, _MNT_DETACH = 0x20000, 4096, 16384, 1 << 18, 2
 
 _libc = ctypes.CDLL(None, use_errno=True)
+
+_NO_MOUNTS = ("setpriv", "--inh-caps", "-sys_admin", "--bounding-set", "-sys_admin", "--")
+"""Runs a program that cannot mount: libtracefs would mount the system's tracefs if it misses it."""
 
 _AS_TRACEFS = 'mount --bind "$0" /proc/$$/mounts && exec "$@"'
 
@@ -63,6 +67,12 @@ def _mounted(*kinds: str) -> list[str]:
     return [row[1] for row in rows if row[2] in kinds]
 
 
+def _check_private() -> None:
+    """Raise `NotPossibleError` if the system's tracefs has come into sight."""
+    if found := _mounted("tracefs", "debugfs"):
+        raise NotPossibleError(f"a client has mounted {found[0]}")
+
+
 class Machine:
     """A machine whose files are mounted on `TRACING`."""
 
@@ -97,7 +107,9 @@ class Machine:
         `tracefs` shows it the mount as one of type tracefs. A client that takes longer than
         `seconds` is killed with its children: its status is 124.
         """
-        command = ["sh", "-c", _AS_TRACEFS, str(self._mounts), *words] if tracefs else [*words]
+        command = [*_NO_MOUNTS, *words]
+        if tracefs:
+            command = ["sh", "-c", _AS_TRACEFS, str(self._mounts), *command]
         with subprocess.Popen(
             command,
             cwd=cwd or self.folder,
@@ -110,6 +122,7 @@ class Machine:
         ) as client:
             try:
                 said, _ = client.communicate(timeout=seconds)
+                _check_private()
                 return client.returncode, said
             except subprocess.TimeoutExpired:
                 os.killpg(client.pid, signal.SIGKILL)
