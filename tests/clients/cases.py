@@ -236,9 +236,9 @@ TRACE_CMD = (
 PERF = (
     Case("ftrace -l", ("perf ftrace -F vfs_*",), has("(?m)^vfs_read")),
     Case(
-        "ftrace -t function", ("perf ftrace -a -t function -T schedule sleep 0.3",), has("schedule")
+        "ftrace -t function", ("perf ftrace -a -t function -T schedule sleep 1",), has("schedule")
     ),
-    Case("ftrace -G", ("perf ftrace -a -G schedule sleep 0.3",), has(r"schedule\(\)")),
-    Case("ftrace latency", ("perf ftrace latency -a -T schedule sleep 0.3",), has("DURATION")),
+    Case("ftrace -G", ("perf ftrace -a -G schedule sleep 1",), has(r"schedule\(\)")),
+    Case("ftrace latency", ("perf ftrace latency -a -T schedule sleep 1",), has("DURATION")),
     Case("list", ("perf list syscalls:*",), has("sys_enter_read")),
 )
