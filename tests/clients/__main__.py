@@ -2,8 +2,8 @@
 
     python -m tests.clients [--only CLIENT] [--write docs/clients.md] [--check docs/clients.md]
 
-`CLIENT` is trace-cmd, perf or selftests. What is not installed is skipped, with a reason.
-`--check` fails if a case does not pass that the page has as passed. Needs root; see namespace.py.
+`CLIENT` is trace-cmd, perf, libtracefs or selftests. What is not installed is skipped, with a
+reason. `--check` fails if a case does not pass that the page has as passed. Needs root; see namespace.py.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from ctypes.util import find_library
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import selftests
-from .cases import PERF, TRACE_CMD, Case
+from .cases import LIBTRACEFS, PERF, TRACE_CMD, Case
 from .namespace import TRACING, Machine, NotPossibleError, enter, machine
 from .selftests import Result
 
@@ -61,13 +62,21 @@ class Tried:
 def version(*command: str) -> str:
     """Return the first version number that a program prints."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = re.search(r"\d+(\.\d+)+", done.stdout + done.stderr)
+    found = re.search(r"\d+(\.\d+)*", done.stdout + done.stderr)
     return found[0] if found else "unknown"
+
+
+def shown(command: str) -> str:
+    """Return a command as the page shows it."""
+    return command.replace("{dat}", "FILE").replace("{", "").replace("}", "")
 
 
 def tried(machine: Machine, cases: Iterable[Case]) -> Iterable[Result]:
     """Run `cases` and yield their results."""
-    python = f"{sys.executable} -m dynftrace"
+    programs = {
+        "{dynftrace}": [sys.executable, "-m", "dynftrace"],
+        "{libtracefs}": [sys.executable, str(Path(__file__).with_name("libtracefs.py"))],
+    }
     for case in cases:
         missing = [name for name in case.needs if not (TRACING / name).exists()]
         if missing:
@@ -79,38 +88,40 @@ def tried(machine: Machine, cases: Iterable[Case]) -> Iterable[Result]:
             old.unlink()
         said, why = "", ""
         for command in case.commands:
-            words = [word.format(dat=dat, dynftrace="{dynftrace}") for word in command.split()]
             words = [
                 part
-                for word in words
-                for part in (python.split() if word == "{dynftrace}" else [word])
+                for word in command.split()
+                for part in programs.get(word, [word.replace("{dat}", str(dat))])
             ]
             status, said = machine.run(words)
             if status:
                 last = [line.strip() for line in said.splitlines() if line.strip()]
                 end = "does not end" if status == 124 else f"status {status}"
-                why = f"`{command.format(dat='FILE', dynftrace='dynftrace')}`: {end}"
+                why = f"`{shown(command)}`: {end}"
                 why += f" ({last[-1][:80]})" if last else ""
                 break
         if not why and not case.sees(said):
-            why = (
-                f"`{case.commands[-1].format(dat='FILE', dynftrace='dynftrace')}` lacks its result"
-            )
+            why = f"`{shown(case.commands[-1])}` lacks its result"
         yield Result(case.name, "FAIL" if why else "PASS", why.replace("|", "\\|"))
 
 
 def run_all(only: str | None) -> list[Tried]:
     """Run every client that is installed. Raises `NotPossibleError`."""
     found: list[Tried] = []
-    programs = (("trace-cmd", TRACE_CMD, ARCHES), ("perf", PERF, ARCHES[:1]))
+    programs = (
+        *(("trace-cmd", TRACE_CMD, ARCHES), ("perf", PERF, ARCHES[:1])),
+        ("libtracefs", LIBTRACEFS, ARCHES[:1]),
+    )
     for program, cases, arches in programs:
         if only not in (None, program):
             continue
-        if shutil.which(program) is None:
+        installed = shutil.which(program) or find_library(program.removeprefix("lib"))
+        if not installed:
             found.append(Tried(program, "", "", skipped=f"skipped: {program} is not installed"))
             continue
         for arch in arches:
-            each = Tried(program, version(program, "--version"), arch)
+            command = (program, "--version") if shutil.which(program) else ("echo", installed)
+            each = Tried(program, version(*command), arch)
             # What an architecture changes is what is recorded.
             own = [case for case in cases if arch == ARCHES[0] or case.name.startswith("record")]
             with machine(arch) as mounted:
@@ -146,7 +157,7 @@ def page(found: Sequence[Tried]) -> list[str]:
 def main() -> int:
     """Run the clients; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.clients")
-    parser.add_argument("--only", choices=("trace-cmd", "perf", "selftests"))
+    parser.add_argument("--only", choices=("trace-cmd", "perf", "libtracefs", "selftests"))
     parser.add_argument("--write", type=Path, metavar="PAGE")
     parser.add_argument("--check", type=Path, metavar="PAGE")
     options = parser.parse_args()

@@ -233,6 +233,14 @@ TRACE_CMD = (
     ),
 )
 
+LIBTRACEFS = (
+    Case(
+        "from Python",
+        ("{libtracefs}",),
+        has(r"\A/sys/kernel/tracing\n", r"\bfunction_graph\b", r"\bschedule <-"),
+    ),
+)
+
 PERF = (
     Case("ftrace -l", ("perf ftrace -F vfs_*",), has("(?m)^vfs_read")),
     Case(

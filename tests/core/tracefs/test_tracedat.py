@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import shutil
 import subprocess
+import sys
+from ctypes.util import find_library
 from pathlib import Path
 
 import pytest
@@ -62,6 +65,33 @@ def test_trace_cmd_reads_every_event(arch: str, version: int, tmp_path: Path) ->
     called = table.ips()[table.events["type"] == TraceType.FN]
     shown = {fields.split()[0] for *_, name, fields in found if name == "function"}
     assert shown == {f"ip={name}" for name in array.kallsyms.names_of(called)}
+
+
+SHARK = """import ctypes, sys
+shark, context, rows = ctypes.CDLL(sys.argv[1]), ctypes.c_void_p(), ctypes.c_void_p()
+shark.kshark_open.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+shark.kshark_load_entries.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
+shark.kshark_load_entries.restype = ctypes.c_ssize_t
+shark.kshark_instance(ctypes.byref(context))
+stream = shark.kshark_open(context, sys.argv[2].encode())
+print(shark.kshark_load_entries(context, stream, ctypes.byref(rows)))"""
+"""A program that asks KernelShark's library for the number of events in a file."""
+
+
+@pytest.mark.parametrize("version", [6, 7])
+def test_kernelshark_loads_every_event(version: int, tmp_path: Path) -> None:
+    library = find_library("kshark") or "libkshark.so.2"
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        pytest.skip("needs KernelShark's library (Debian: libkshark2)")
+    session = opened()
+    executor(session)("echo function_graph > current_tracer; run syscalls; echo 0 > tracing_on")
+    path = tmp_path / "trace.dat"
+    path.write_bytes(recorded(session.boot.array, version))
+    command = [sys.executable, "-c", SHARK, library, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert int(done.stdout) == len(session.boot.ring.events()) > 1000
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "mips"])
