@@ -3,7 +3,8 @@
     python -m tests.clients [--only CLIENT] [--write docs/clients.md] [--check docs/clients.md]
 
 `CLIENT` is trace-cmd, perf, libtracefs or selftests. What is not installed is skipped, with a
-reason. `--check` fails if a case does not pass that the page has as passed. Needs root; see namespace.py.
+reason. `--check` fails if fewer cases pass than the page has as passed. Needs root; see
+namespace.py.
 """
 
 from __future__ import annotations
