@@ -56,8 +56,9 @@ _library.fuse_get_context.restype = ctypes.POINTER(_Context)
 
 
 def client() -> int:
-    """Return the pid of the process that has made the present request; 0 if that is not known."""
-    return int(_library.fuse_get_context()[0].pid)
+    """Return the pid of the process that has made the present request; 0 outside of requests."""
+    context = _library.fuse_get_context()
+    return int(context[0].pid) if context else 0
 
 
 def interrupted() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import signal
 from pathlib import Path
 
@@ -45,6 +46,24 @@ def test_a_client_is_a_task_of_its_pid(tmp_path: Path) -> None:
     finally:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=20)
+
+
+@needs_fuse
+def test_a_poll_is_answered_while_the_machine_runs_by_itself(tmp_path: Path) -> None:
+    process = start(tmp_path)
+    try:
+        with (tmp_path / "trace_pipe").open("rb", buffering=0) as pipe:
+            waiting = select.poll()
+            waiting.register(pipe, select.POLLIN)
+            assert waiting.poll(0) == []
+            (tmp_path / "current_tracer").write_text("function")
+            for _ in range(3):
+                assert waiting.poll(20_000) == [(pipe.fileno(), select.POLLIN)]
+                assert b" <-" in pipe.read(1 << 16)
+    finally:
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=20)
+    assert said == ""
 
 
 def test_the_guest_forks_and_executes_with_the_given_pids() -> None:
