@@ -6,6 +6,7 @@
     │   ├── WrongMachineError     built for another architecture, word size or byte order
     │   ├── NoCallSitesError      the file has no mcount call site
     │   └── MissingSymbolError    the file lacks a symbol that the tracer needs
+    ├── TraceFileError            a trace.dat that cannot be read (path, offset)
     ├── TracefsError              a tracefs operation that the kernel refuses (errno)
     ├── ModuleError               insmod or rmmod refused (errno, module)
     │   ├── RelocationOverflow    a value does not fit its field (ENOEXEC)
@@ -77,6 +78,17 @@ class MissingSymbolError(ImageError):
     def __init__(self, path: str, symbol: str) -> None:
         super().__init__(path, f"symbol {symbol} is needed for tracing and is not defined")
         self.symbol = symbol
+
+
+class TraceFileError(DynftraceError):
+    """A recorded trace that cannot be read; `offset` is in bytes from the start of the file."""
+
+    def __init__(self, path: str, reason: str, offset: int | None = None) -> None:
+        where = path if offset is None else f"{path}: offset {offset:#x}"
+        super().__init__(f"{where}: {reason}")
+        self.path = path
+        self.reason = reason
+        self.offset = offset
 
 
 class TracefsError(DynftraceError):

@@ -34,6 +34,7 @@ ROOMS = {
         "events",
         "trace/buffer",
         "trace/text",
+        "trace/file",
         "trace/select",
         "trace/export",
         "tracefs",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..errors import UsageError
+from ..ftrace.patch import Performed
 from ..trace.export.stacks import has_calls
+from ..trace.text.tracetext import TraceText
 from ..views.address_map import map_drawing
 from ..views.call_site import find_sites
 from ..views.drawing import Drawing
@@ -35,26 +39,43 @@ def picture_of(session: Session, name: str, function: str = "") -> Drawing | Fla
             return map_drawing(session.address_space(ip))
         if name not in PICTURES:
             raise UsageError(f"unknown picture '{name}' (choose from: {', '.join(PICTURES)})")
-        text = boot.array.text()
-        if name == "lanes":
-            if not len(text.table):
-                raise UsageError("nothing was traced: first switch a tracer or an event on")
-            return Lanes(text, boot.ftrace.patcher.performed)
-        if not has_calls(text):
-            raise UsageError(UNTIMED)
-        if name == "flame":
-            return FlameGraph(flame(text))
-        if not function:
-            raise UsageError("name the function whose calls the histogram shows")
-        found = histogram(text, function)
-        if found is None:
-            raise UsageError(f"no call of {function} in the trace has returned")
-        return hist_drawing(function, found)
+        return picture_of_trace(
+            boot.array.text(), name, function, patches=boot.ftrace.patcher.performed
+        )
+
+
+def picture_of_trace(
+    text: TraceText, name: str, function: str = "", *, patches: Sequence[Performed] = ()
+) -> Drawing | FlameGraph | Lanes:
+    """Return the picture `name` of a trace; `patches` are marked on the lanes.
+
+    Raises `UsageError` for a picture that needs a machine, and as `picture_of`.
+    """
+    if name == "lanes":
+        if not len(text.table):
+            raise UsageError("nothing was traced: first switch a tracer or an event on")
+        return Lanes(text, patches)
+    if name not in ("flame", "hist"):
+        raise UsageError(f"the picture '{name}' needs a machine: a trace alone does not have it")
+    if not has_calls(text):
+        raise UsageError(UNTIMED)
+    if name == "flame":
+        return FlameGraph(flame(text))
+    if not function:
+        raise UsageError("name the function whose calls the histogram shows")
+    found = histogram(text, function)
+    if found is None:
+        raise UsageError(f"no call of {function} in the trace has returned")
+    return hist_drawing(function, found)
 
 
 def drawing_of(session: Session, name: str, function: str = "") -> Drawing:
     """Return all of the picture `name` as a drawing; raises as `picture_of`."""
-    made = picture_of(session, name, function)
+    return whole(picture_of(session, name, function))
+
+
+def whole(made: Drawing | FlameGraph | Lanes) -> Drawing:
+    """Return all of a picture as a drawing."""
     if isinstance(made, Lanes):
         return made.drawing(*made.span)
     return made.drawing() if isinstance(made, FlameGraph) else made

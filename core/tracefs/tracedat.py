@@ -9,7 +9,7 @@ from typing import Protocol
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from ..trace.buffer.ringbuffer import RingBuffer
-from ..trace.export.tracedat import Description, trace_dat
+from ..trace.export.tracedat import VERSIONS, Description, trace_dat
 from .event import TraceEvent, format_text
 from .ftrace_events import HEADER_EVENT, header_page, layouts
 from .latency import Latency
@@ -58,8 +58,11 @@ class Recorded(Protocol):
         ...
 
 
-def recorded(array: Recorded) -> bytes:
-    """Return trace.dat with the events that are in the buffers; they stay there."""
+def recorded(array: Recorded, version: int = VERSIONS[0]) -> bytes:
+    """Return trace.dat with the events that are in the buffers; they stay there.
+
+    `version` is one of `VERSIONS`.
+    """
     layout = array.ring.layout
     formats: dict[str, list[str]] = defaultdict(list)
     for event in array.events:
@@ -73,6 +76,7 @@ def recorded(array: Recorded) -> bytes:
         kallsyms=array.kallsyms.text(layout.pointer_size),
         cmdlines="".join(f"{pid} {comm}\n" for pid, comm in array.cmdlines().items()),
         trace_clock=" ".join(clocks),
+        clock=array.clock,
         uname=f"Linux {array.latency.release} {array.machine.port.facts.name}",
     )
-    return trace_dat(array.ring, about)
+    return trace_dat(array.ring, about, version)

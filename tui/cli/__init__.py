@@ -39,6 +39,7 @@ COMMANDS = {
     "draw": "draw",
     "export": "export",
     "mount": "mount",
+    "open": "open_file",
     "port": "port",
     "record": "record",
     "records": "files",

@@ -28,9 +28,7 @@ def open_console(
 
     Raises `DynftraceError` without a terminal.
     """
-    # Under `serve`, Textual's web driver replaces the terminal.
-    if "TEXTUAL_DRIVER" not in os.environ and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise DynftraceError("the console needs a terminal; use dynftrace sh without one")
+    need_a_terminal("use dynftrace sh without one")
     # Textual reads this on import: a key press is drawn within 8 ms instead of 16.
     os.environ.setdefault("TEXTUAL_FPS", "120")
     from ..console.run import run_console
@@ -41,6 +39,13 @@ def open_console(
         theme_from=settings.origin(context, "theme"),
         store=None if session is None else _session_store(context, session, machine),
     )
+
+
+def need_a_terminal(instead: str) -> None:
+    """Raise `DynftraceError` without a terminal; `instead` ends the message."""
+    # Under `serve`, Textual's web driver replaces the terminal.
+    if "TEXTUAL_DRIVER" not in os.environ and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise DynftraceError(f"the console needs a terminal; {instead}")
 
 
 def _session_store(context: click.Context, name: str, machine: MachineOptions) -> SessionStore:

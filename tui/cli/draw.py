@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import machine_options
+from .options import check_recorded, machine_options, trace_option
 
 if TYPE_CHECKING:
     from ...core.session.session import Session
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @click.argument("picture", metavar="PICTURE", type=click.Choice(["map", "lanes", "flame", "hist"]))
 @click.argument("function", metavar="[FUNC]", default="")
 @click.option("-c", "commands", metavar="CMDS", default="", help="Commands to execute first.")
+@trace_option
 @click.option(
     "-o",
     "--output",
@@ -31,6 +32,7 @@ def draw_command(
     picture: str,
     function: str,
     commands: str,
+    recorded: str | None,
     output: Path,
     open_session: Callable[[], Session],
 ) -> None:
@@ -38,13 +40,20 @@ def draw_command(
 
     map is the address space, and what the call of FUNC reaches. lanes shows what each CPU did
     over virtual time, flame which calls took the time, and hist how long the calls of FUNC took.
-    flame and hist need the tracer function_graph.
+    flame and hist need the tracer function_graph. A recorded trace has no map.
     """
-    from ...core.session.pictures import drawing_of
+    from ...core.session.pictures import drawing_of, picture_of_trace, whole
     from ...core.views.drawing import svg
     from ..files.whole_file import write_whole
     from .prompt import run_before
 
+    if recorded is not None:
+        from ...core.trace.file.recording import Recording
+
+        check_recorded(commands)
+        made = picture_of_trace(Recording(Path(recorded)).text(), picture, function)
+        write_whole(output, svg(whole(made)))
+        return
     session = open_session()
     if commands:
         run_before(session, commands)

@@ -72,6 +72,25 @@ first_commands_option = click.option(
     "-c", "commands", metavar="CMDS", default="", help="Commands to execute first."
 )
 
+trace_option = click.option(
+    "--trace",
+    "recorded",
+    metavar="FILE",
+    type=ANY_PATH,
+    help="Use a recorded trace.dat instead of a machine.",
+)
+
+
+def check_recorded(commands: str | None) -> None:
+    """Raise `click.UsageError` if options besides --trace FILE describe a machine."""
+    context = click.get_current_context()
+    for name in MACHINE:
+        if given(context, name):
+            raise click.UsageError(f"{flag(name)} describes a machine: --trace needs none")
+    if commands:
+        raise click.UsageError("-c needs a machine: --trace has none")
+
+
 MACHINE = ("arch", "kernel", "modules", "cpus", "patch", "nop", "discovery", "stop_at")
 """Parameters of `machine_options`."""
 

@@ -84,10 +84,12 @@ class ConsoleApp(TypeAhead):
         walk: Walk | None = None,
         progress: Progress | None = None,
         store: SessionStore | None = None,
+        recorded: bool = False,
     ) -> None:
         """`walk` is a tour to take; `progress` is where its finished steps are recorded.
 
-        `store` saves the session; `start` then opens that session.
+        `store` saves the session; `start` then opens that session. `recorded` is whether the
+        driver shows a recorded trace, without a machine.
         """
         super().__init__(lambda widget: isinstance(widget, Rows))
         halt = store.stop if store is not None else lambda: None
@@ -99,7 +101,12 @@ class ConsoleApp(TypeAhead):
         self.patching = PatchFlow(self, self.stepping)
         self.race = RaceFlow(self)
         self.main = MainScreen(
-            self, self.tour, self.stepping, self.patching, None if store is None else store.name
+            self,
+            self.tour,
+            self.stepping,
+            self.patching,
+            None if store is None else store.name,
+            recorded=recorded,
         )
         self.saving = SaveFlow(self, self.main, store)
         self.reports = ReportFlow(self)
@@ -448,6 +455,12 @@ class ConsoleApp(TypeAhead):
     def on_time_wanted(self, message: TimeWanted) -> None:
         """Move the cursor of the trace."""
         self.main.trace.events.go_to_time(message.instant)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Disable keys that need a machine while a recorded trace is shown."""
+        if self.main.recorded and (action in keymap.OF_MACHINE or parameters == ("map",)):
+            return False
+        return super().check_action(action, parameters)
 
     def action_draw(self, kind: str) -> None:
         """Open a picture."""

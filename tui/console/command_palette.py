@@ -40,7 +40,8 @@ def commands(app: App[None], console: Console, main: MainScreen) -> Iterator[Sys
 
         return run
 
-    for kind, lessons in (("Tour", course.TOURS), ("Lab", course.LABS)):
+    courses = () if main.recorded else (("Tour", course.TOURS), ("Lab", course.LABS))
+    for kind, lessons in courses:
         for path in lessons.paths:
             each = course.load_path(path)
             yield SystemCommand(f"{kind}: {each.title}", each.summary, lesson(path))
@@ -51,13 +52,15 @@ def commands(app: App[None], console: Console, main: MainScreen) -> Iterator[Sys
                 experiment.about,
                 _experiment(console, experiment),
             )
-    yield SystemCommand(
-        "Compare on every architecture",
-        "the shown call site: compiled, disabled and enabled",
-        lambda: compare(console),
-    )
+    if not main.recorded:
+        yield SystemCommand(
+            "Compare on every architecture",
+            "the shown call site: compiled, disabled and enabled",
+            lambda: compare(console),
+        )
     for binding in keymap.MAIN:
-        if binding.id not in _LEFT_OUT:
+        needs = binding.action in keymap.OF_MACHINE or binding.id in ("main.map", "main.race")
+        if binding.id not in _LEFT_OUT and not (main.recorded and needs):
             yield SystemCommand(
                 f"{binding.description} ({binding.key_display or binding.key})",
                 binding.tooltip,

@@ -266,6 +266,14 @@ REPORT = [
     _key("report.reboot", "R", "reboot", "reboot", "reboot the machine", show=True),
 ]
 
+OF_MACHINE = frozenset(
+    {
+        *("tracer", "run", "step", "into", "patch", "race", "back", "redo", "registers"),
+        *("workload", "reboot", "clear_trace", "save", "command"),
+    }
+)
+"""Actions of the main screen that need a machine: a recorded trace has none."""
+
 OF_PANE = {1: FUNCTIONS, 2: CODE, 3: CODE, 4: TRACE}
 """The keys of each pane, by its number."""
 

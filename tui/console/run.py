@@ -9,7 +9,7 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -75,6 +75,31 @@ def run_console(
         progress = progress or (None if app.is_web else Progress())
         walk = Walk(chosen, 0 if progress is None else progress.next(chosen))
         open_session = walk.open
+
+
+def run_recorded(
+    path: Path, instance: str = "", *, theme_name: str | None = None, theme_from: str = ""
+) -> int:
+    """Run the console on a recorded trace until the user leaves it; return the exit status.
+
+    Keymaps and themes are as for `run_console`. Raises `UsageError`.
+    """
+
+    def start() -> Driver:
+        from .recorded import RecordedDriver
+
+        driver = RecordedDriver(path, instance)
+        spare_the_interface()
+        return driver
+
+    app = ConsoleApp(start, recorded=True)
+    app.set_keymap(_keymap(None))
+    if theme_name is not None:
+        app.choose_theme(theme_name, theme_from)
+    with _exit_on_signals(app):
+        _end_with_the_terminal()
+        app.run()
+    return app.return_code or 0
 
 
 @contextmanager
@@ -149,6 +174,14 @@ def _keep(app: ConsoleApp, store: SessionStore) -> None:
         print(f"dynftrace: {reason}", file=sys.stderr)
 
 
+def _keymap(keys: Path | None) -> Mapping[str, str]:
+    """Return the user's keys, or those of the file `keys`. Raises `UsageError`."""
+    if keys is not None:
+        return user_keymap.read(keys)
+    settings = config.config_path()
+    return user_keymap.read(settings) | user_keymap.read(settings.with_name("keymap.toml"))
+
+
 def _console(
     open_session: Callable[[], Session],
     theme_name: str | None,
@@ -168,13 +201,7 @@ def _console(
         return driver
 
     app = ConsoleApp(start, walk, progress, store)
-    if keys is None:
-        settings = config.config_path()
-        app.set_keymap(
-            user_keymap.read(settings) | user_keymap.read(settings.with_name("keymap.toml"))
-        )
-    else:
-        app.set_keymap(user_keymap.read(keys))
+    app.set_keymap(_keymap(keys))
     if theme_name is not None:
         app.choose_theme(theme_name, theme_from)
     if store is not None and store.layout is not None:

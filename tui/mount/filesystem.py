@@ -28,6 +28,7 @@ from ...core.errors import (
 )
 from ...core.tracefs.tree import Directory, File, Node
 from . import libfuse
+from .clients import Clients
 from .open_file import OpenFile
 from .runner import Runner
 
@@ -47,10 +48,18 @@ class TracefsOperations(libfuse.Operations):
     use_ns = True
 
     def __init__(
-        self, runner: Runner, more: Mapping[str, File], ready: Callable[[], None] = lambda: None
+        self,
+        runner: Runner,
+        more: Mapping[str, File],
+        ready: Callable[[], None] = lambda: None,
+        clients: Clients | None = None,
     ) -> None:
-        """`more` are files beside those of tracefs, by name; `ready` is called when mounted."""
+        """`more` are files beside those of tracefs, by name; `ready` is called when mounted.
+
+        `clients` are told who uses the files.
+        """
         self._runner = runner
+        self._clients = clients
         self._ready = ready
         self.mounted = False
         """Whether clients could use it."""
@@ -232,6 +241,9 @@ class TracefsOperations(libfuse.Operations):
                 self._closing = None
         with self._runner.stopped():
             try:
+                if self._clients is not None:
+                    self._clients.note(libfuse.client())
+                    self._clients.repeat()
                 yield
             except DynftraceError as error:
                 raise refused(errno_of(error)) from error

@@ -17,12 +17,20 @@ os.environ.setdefault("FUSE_LIBRARY_NAME", NAME)
 
 from mfusepy import FUSE, Operations, fuse_file_info  # noqa: E402
 
-__all__ = ["FUSE", "THREADS", "Operations", "forget", "fuse_file_info", "interrupted", "wake"]
+__all__ = [
+    "FUSE",
+    "THREADS",
+    "Operations",
+    "client",
+    "forget",
+    "fuse_file_info",
+    "interrupted",
+    "wake",
+]
 
 _library = ctypes.CDLL(find_library(os.environ["FUSE_LIBRARY_NAME"]))
 _library.fuse_notify_poll.argtypes = _library.fuse_pollhandle_destroy.argtypes = [ctypes.c_void_p]
 _library.fuse_pollhandle_destroy.restype = None
-_library.fuse_get_context.restype = ctypes.POINTER(ctypes.c_void_p)
 _library.fuse_get_session.argtypes = _library.fuse_session_exited.argtypes = [ctypes.c_void_p]
 _library.fuse_get_session.restype = ctypes.c_void_p
 
@@ -33,9 +41,29 @@ THREADS: dict[str, Any] = (
 about their own defaults, and older versions do not know the options."""
 
 
+class _Context(ctypes.Structure):
+    """The start of struct fuse_context."""
+
+    _fields_ = (
+        ("fuse", ctypes.c_void_p),
+        ("uid", ctypes.c_uint),
+        ("gid", ctypes.c_uint),
+        ("pid", ctypes.c_int),
+    )
+
+
+_library.fuse_get_context.restype = ctypes.POINTER(_Context)
+
+
+def client() -> int:
+    """Return the pid of the process that has made the present request; 0 outside of requests."""
+    context = _library.fuse_get_context()
+    return int(context[0].pid) if context else 0
+
+
 def interrupted() -> bool:
     """Return whether the client of the present request was interrupted or killed, or has to go."""
-    here = _library.fuse_get_context()[0]  # struct fuse_context begins with the struct fuse
+    here = _library.fuse_get_context()[0].fuse
     return bool(
         _library.fuse_interrupted() or _library.fuse_session_exited(_library.fuse_get_session(here))
     )

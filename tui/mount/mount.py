@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...core.errors import DynftraceError
 from ...core.session.session import Session
+from .clients import Clients
 from .ctl import Ctl
 from .runner import Pace, Runner
 
@@ -54,7 +55,10 @@ def mount(
     from .filesystem import TracefsOperations
 
     runner = Runner(session, pace)
-    operations = TracefsOperations(runner, {"ctl": Ctl(session)}, ready)
+    clients = None if pace is Pace.CTL else Clients(session)
+    operations = TracefsOperations(runner, {"ctl": Ctl(session)}, ready, clients)
+    if clients is not None:
+        runner.before = clients.repeat
     runner.after = operations.notify
     runner.stopped_running = lambda reason: warn(f"the machine has stopped: {reason}")
     try:
@@ -76,3 +80,5 @@ def mount(
             raise DynftraceError(f"{directory}: FUSE could not mount tracefs") from error
     finally:
         runner.end()
+        if clients is not None:
+            clients.close()

@@ -45,6 +45,8 @@ class Runner:
         self._thread = threading.Thread(target=self._loop, name="machine", daemon=True)
         self.stopped_running: Callable[[str], None] = lambda reason: None
         """Called, with the reason, if the machine cannot run any more; its files stay."""
+        self.before: Callable[[], None] = lambda: None
+        """Called before each stretch, while clients wait."""
         self.after: Callable[[], None] = lambda: None
         """Called after each stretch that the machine ran."""
 
@@ -101,6 +103,7 @@ class Runner:
             with self.session.lock:
                 if not boot.machine.alive:
                     raise GuestError("no CPU is running")
+                self.before()
                 if not boot.ftrace.patcher.held:
                     # Not `session.run`: what clients write is not in the journal, so there is
                     # no history.

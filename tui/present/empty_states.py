@@ -37,6 +37,8 @@ def no_rows(status: Status, filtered: bool) -> Sequence[str]:
         return BOOTING
     if filtered:
         return ("no event matches the filter", "F edits the filter; an empty one shows all events")
+    if status.recorded:
+        return ("the file has no events",)
     if status.ftrace_off:
         return (
             "ftrace is off: no function is traced",

@@ -77,6 +77,8 @@ class Status:
     """vCPUs that an oops has stopped for good."""
     found: tuple[int, int] | None = None
     """Numbers of ftraced's records and of sites found since; None if a table lists all sites."""
+    recorded: bool = False
+    """Whether this is a recorded trace, without a machine."""
     boots: bool = True
     """Whether the kernel boots here, and so runs by itself; else its functions can be called."""
 

@@ -141,6 +141,7 @@ int kernel_wait4(int pid, int *status, int nohang);
 void release_task(struct task_struct *p);
 int alloc_pid(struct task_struct *p);
 void free_pid(struct task_struct *p);
+int set_last_pid(int pid);
 struct task_struct *find_task_by_vpid(int pid);
 void exec_init(void);
 int kernel_execve(const char *path);

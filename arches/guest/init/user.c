@@ -100,6 +100,39 @@ static int crond_main(void)
 	return 0;
 }
 
+/* A process outside that uses this machine's files, and the child that it has forked. */
+struct client {
+	int pid, child, exec;
+};
+
+static int client_child(void *data)
+{
+	const struct client *client = data;
+
+	return client->exec ? user_exec("/bin/true") : 0;
+}
+
+static int client_main(void *data)
+{
+	const struct client *client = data;
+
+	if (!client->child)
+		return client_child(data);
+	set_last_pid(client->child - 1);
+	return user_wait(user_fork(client_child, data));
+}
+
+/* Do in tasks of the same pids what a client has done; called by the machine as a request. */
+long run_client(long pid, long child, long exec)
+{
+	struct client client = { .pid = pid, .child = child, .exec = exec };
+	int old = set_last_pid(pid - 1);
+	long ret = user_wait(user_fork(client_main, &client));
+
+	set_last_pid(old);
+	return ret;
+}
+
 typedef long (*request_fn)(long, long, long, long, long, long);
 
 static int serve_request(void *data)

@@ -2,7 +2,7 @@
 /* Allocation of pids in ascending order. Modelled on kernel/pid.c. */
 #include "sched.h"
 
-#define PID_MAX 32768
+#define PID_MAX (4 * 1024 * 1024) /* PID_MAX_LIMIT */
 #define PID_HASH 32
 
 static struct list_head pid_hash[PID_HASH];
@@ -50,6 +50,18 @@ int alloc_pid(struct task_struct *p)
 	attach_pid(p);
 	spin_unlock(&pidmap_lock);
 	return p->pid;
+}
+
+/* The next task gets the pid after `pid`: /proc/sys/kernel/ns_last_pid. Returns the last one. */
+notrace int set_last_pid(int pid)
+{
+	int old;
+
+	spin_lock(&pidmap_lock);
+	old = last_pid;
+	last_pid = pid;
+	spin_unlock(&pidmap_lock);
+	return old;
 }
 
 void free_pid(struct task_struct *p)

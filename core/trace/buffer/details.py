@@ -21,6 +21,10 @@ HIT = 0xFF
 SYSCALL = 0xFE
 """`type` of a system call's entry or exit in tables of events."""
 
+RECORD = 0xFD
+"""`type` of any other event of a recorded trace; its `parent` is a row of its records, which are
+not among the details here."""
+
 KINDS = (TraceType.PRINT, HIT, TraceType.GRAPH_RET, SYSCALL, TraceType.STACK, TraceType.CTX)
 """The types of events with details, in the order of the tables in `Details`."""
 

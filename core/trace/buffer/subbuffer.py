@@ -55,8 +55,6 @@ DATA_SIZE = RB_PAGE_SIZE - RB_PAGE_HEADER
 COMMIT_MASK = 0xF_FFFF
 """Bits of the commit word that count bytes; the kernel keeps flags above them."""
 
-_WORDS = DATA_SIZE // 4
-_HEADER_WORDS = RB_PAGE_HEADER // 4
 _ENTRY_SIZE = 8  # struct trace_entry
 _SWITCH_SIZE = 16  # of struct ctx_switch_entry, after that
 _DELTA_BITS = 27
@@ -103,6 +101,9 @@ class PageFormat:
     pointer_size: int
     registers: int = 0
     """Number of registers that an fprobe's hit saves, each a long (`Abi.pt_regs`)."""
+    page_size: int = RB_PAGE_SIZE
+    header: int = RB_PAGE_HEADER
+    """Bytes before the data of a page."""
 
     @property
     def function_size(self) -> int:
@@ -172,7 +173,7 @@ class PageFormat:
         others = np.flatnonzero(general)
         for start in range(0, len(others), _CHUNK):
             which = others[start : start + _CHUNK]
-            walk = _Walk(self, np.ascontiguousarray(pages[which]), stamps[which], commit[which])
+            walk = Walk(self, np.ascontiguousarray(pages[which]), stamps[which], commit[which])
             events = walk.events(details)
             events["page"] = which[events["page"]]
             damaged[which] |= walk.damaged
@@ -210,13 +211,11 @@ class PageFormat:
         return which, events.reshape(-1)
 
 
-class _Walk:
+class Walk:
     """The chain of events of some pages, flattened: word w of page p has index p * stride + w.
 
     Each page has one extra word, its end, whose successor is itself.
     """
-
-    stride = _WORDS + 1
 
     def __init__(
         self,
@@ -229,22 +228,25 @@ class _Walk:
         self.pages = pages
         self.stamps = stamps
         count = len(pages)
+        size = layout.page_size - layout.header
+        words = size // 4
+        self.stride = words + 1
         table = np.zeros((count, self.stride + 1), np.uint32)
-        table[:, :_WORDS] = pages.view(f"{layout.order}u4")[:, _HEADER_WORDS:]
+        table[:, :words] = pages.view(f"{layout.order}u4")[:, layout.header // 4 :]
         self.words = np.ascontiguousarray(table[:, : self.stride]).reshape(-1)
         following = np.ascontiguousarray(table[:, 1:]).reshape(-1)
         self.kind, delta = layout.split(self.words)
         self.delta = delta.astype(np.uint64)
         self.extra = following
         long = (self.kind == _LONG_DATA) | (self.kind == _PADDING)
-        sound = ~long | ((following >= 4) & (following <= DATA_SIZE) & (following % 4 == 0))
+        sound = ~long | ((following >= 4) & (following <= size) & (following % 4 == 0))
         length = np.where(long, following // 4 + 1, self.kind + 1).astype(np.int64)
         length[self.kind >= _TIME_EXTEND] = 2
         length[~sound] = 1
         self.length = length
         index = np.arange(count * self.stride)
         word = index % self.stride
-        self.end = index - word + _WORDS
+        self.end = index - word + words
         limit = np.repeat(commit // 4, self.stride)
         last = (self.kind == _PADDING) & (delta == 0)
         self.bad = ~last & (~sound | (word + length > limit))
@@ -287,8 +289,10 @@ class _Walk:
         times: NDArray[np.uint64] = total + start[run]
         return times
 
-    def events(self, details: Collector) -> NDArray[np.void]:
-        """Return the data events, adding their details to `details`."""
+    def payloads(
+        self,
+    ) -> tuple[NDArray[np.intp], NDArray[np.uint64], NDArray[np.intp], NDArray[np.int64]]:
+        """Return the data events: index, time in ns, index of the payload, and its bytes."""
         at = self.chain()
         bad = self.bad[at]
         self.damaged[at[bad] // self.stride] = True
@@ -297,7 +301,11 @@ class _Walk:
         data = (kind < _PADDING) & ~bad
         at, kind, times = at[data], kind[data], times[data]
         payload = at + np.where(kind == _LONG_DATA, 2, 1)
-        size = (self.length[at] - (payload - at)) * 4
+        return at, times, payload, (self.length[at] - (payload - at)) * 4
+
+    def events(self, details: Collector) -> NDArray[np.void]:
+        """Return the data events, adding their details to `details`."""
+        at, times, payload, size = self.payloads()
         whole = size >= _ENTRY_SIZE
         first = self.words[payload]
         shifts = (0, 16, 24) if self.layout.byteorder == "little" else (16, 8, 0)

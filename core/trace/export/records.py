@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 
 from ...abi import TraceType
-from ..buffer.details import HIT, SYSCALL
+from ..buffer.details import HIT, RECORD, SYSCALL
 from ..text.eventtext import FunctionFormatter
 from ..text.fieldkinds import joined
 from ..text.fieldtexts import comm_of
@@ -60,7 +60,9 @@ def records(text: TraceText) -> Iterator[dict[str, int | str]]:
                 "cpu": cpu,
                 "pid": pid,
                 "comm": comm_of(pid, known),
-                "event": EVENTS.get(kind, "unknown"),
+                "event": EVENTS.get(kind, "unknown")
+                if kind != RECORD or text.context.records is None
+                else text.context.records.name(parent),
             }
             if kind in (TraceType.FN, TraceType.GRAPH_ENT, TraceType.GRAPH_RET):
                 record["function"] = functions[ip]

@@ -1,12 +1,13 @@
-"""trace.dat, version 6: the pages of the buffers and what a reader needs to decode them.
+"""trace.dat, versions 6 and 7: the pages of the buffers and what a reader needs to decode them.
 
-The pages are those that the kernel hands to readers (rawpages.py). Source: the manual page
-trace-cmd.dat.v6 of trace-cmd, in whose terms the sections are named.
+The pages are those that the kernel hands to readers (rawpages.py). Version 6 has its sections one
+after the other; in version 7 options tell where they are. Sources: the manual pages
+trace-cmd.dat.v6 and trace-cmd.dat.v7 of trace-cmd, in whose terms the sections are named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...abi import RB_PAGE_SIZE
@@ -14,12 +15,20 @@ from ..buffer.rawpages import unread_pages
 from ..buffer.ringbuffer import RingBuffer
 from ..buffer.subbuffer import PageFormat
 
-MAGIC = b"\x17\x08\x44tracing6\0"
+VERSIONS = (6, 7)
+"""The versions that can be written; trace-cmd 3.0 and later read both."""
 
 ALIGNMENT = 4096
 """Alignment of the data of each CPU, in bytes."""
 
-_CPUSTAT, _TRACECLOCK, _UNAME = 2, 4, 5
+_MAGIC = b"\x17\x08\x44tracing"
+
+_DONE, _CPUSTAT, _BUFFER, _TRACECLOCK, _UNAME, _CPUCOUNT = 0, 2, 3, 4, 5, 8
+_HEADER_INFO, _FTRACE_EVENTS, _EVENT_FORMATS, _KALLSYMS, _PRINTK, _CMDLINES = range(16, 22)
+"""Numbers of options; in version 7, those of sections too."""
+
+_SECTION_HEADER = 16
+"""Bytes of the header of a section."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,69 +44,138 @@ class Description:
     kallsyms: str
     cmdlines: str
     trace_clock: str
+    """The file trace_clock."""
+    clock: str
+    """The clock in use."""
     uname: str
 
 
-def trace_dat(ring: RingBuffer, about: Description) -> bytes:
-    """Return the file with the events that `ring` holds now; they stay there."""
+def trace_dat(ring: RingBuffer, about: Description, version: int = VERSIONS[0]) -> bytes:
+    """Return the file with the events that `ring` holds now; they stay there.
+
+    `version` is one of `VERSIONS`.
+    """
     layout = ring.layout
-    buffers = [unread_pages(layout, ring.pages(cpu), ring.head(cpu)[1]) for cpu in ring.cpus]
+    buffers = [
+        (cpu, unread_pages(layout, ring.pages(cpu), ring.head(cpu)[1]).tobytes())
+        for cpu in ring.cpus
+    ]
     stats = [f"CPU: {cpu}\n{ring.stats(cpu).text()}" for cpu in ring.cpus]
-    head = b"".join(_head(layout, about, stats))
-    flyrecord = b"flyrecord\0"
-    at = _aligned(len(head) + len(flyrecord) + 16 * len(buffers))
-    places, data = b"", b""
-    for pages in buffers:
-        places += _number(layout, at, 8) + _number(layout, pages.nbytes, 8)
-        data += pages.tobytes()
-        at += pages.nbytes
-    whole = head + flyrecord + places
-    return whole.ljust(_aligned(len(whole)), b"\0") + data
+    writer = _Writer(layout)
+    options = [
+        *((_CPUSTAT, writer.string(each)) for each in stats),
+        (_TRACECLOCK, writer.string(about.trace_clock)),
+        (_UNAME, writer.string(about.uname)),
+    ]
+    sections = writer.sections(about)
+    if version == VERSIONS[0]:
+        return writer.version_6(sections, options, buffers)
+    return writer.version_7(sections, options, buffers, about.clock)
 
 
-def _number(layout: PageFormat, value: int, size: int) -> bytes:
-    return value.to_bytes(size, "little" if layout.byteorder == "little" else "big")
+class _Writer:
+    """Writes files with the byte order and the size of a long of a guest."""
+
+    def __init__(self, layout: PageFormat) -> None:
+        self._layout = layout
+
+    def number(self, value: int, size: int) -> bytes:
+        """Return a number of `size` bytes."""
+        return value.to_bytes(size, "little" if self._layout.byteorder == "little" else "big")
+
+    def sized(self, text: str, size: int) -> bytes:
+        """Return `text` after its length, a number of `size` bytes."""
+        data = text.encode("utf-8", "surrogateescape")
+        return self.number(len(data), size) + data
+
+    @staticmethod
+    def string(text: str) -> bytes:
+        """Return `text` and a zero byte."""
+        return text.encode("utf-8", "surrogateescape") + b"\0"
+
+    def option(self, kind: int, data: bytes) -> bytes:
+        """Return an option."""
+        return self.number(kind, 2) + self.number(len(data), 4) + data
+
+    def begin(self, version: int) -> bytes:
+        """Return what both versions begin with."""
+        big = self._layout.byteorder != "little"
+        return (
+            _MAGIC
+            + self.string(str(version))
+            + bytes([int(big), self._layout.pointer_size])
+            + self.number(RB_PAGE_SIZE, 4)
+        )
+
+    def sections(self, about: Description) -> Mapping[int, bytes]:
+        """Return the content of each section, in the order of version 6."""
+        formats = self.number(len(about.formats), 4)
+        for group, texts in about.formats.items():
+            formats += self.string(group) + self.number(len(texts), 4)
+            formats += b"".join(self.sized(each, 8) for each in texts)
+        own = b"".join(self.sized(each, 8) for each in about.ftrace_formats)
+        header = b"header_page\0" + self.sized(about.header_page, 8)
+        return {
+            _HEADER_INFO: header + b"header_event\0" + self.sized(about.header_event, 8),
+            _FTRACE_EVENTS: self.number(len(about.ftrace_formats), 4) + own,
+            _EVENT_FORMATS: formats,
+            _KALLSYMS: self.sized(about.kallsyms, 4),
+            _PRINTK: self.sized("", 4),
+            _CMDLINES: self.sized(about.cmdlines, 8),
+        }
+
+    def version_6(
+        self,
+        sections: Mapping[int, bytes],
+        options: Sequence[tuple[int, bytes]],
+        buffers: Sequence[tuple[int, bytes]],
+    ) -> bytes:
+        """Return a file of version 6."""
+        head = self.begin(6) + b"".join(sections.values()) + self.number(len(buffers), 4)
+        head += b"options  \0" + b"".join(self.option(*each) for each in options)
+        head += self.number(_DONE, 2) + b"flyrecord\0"
+        at = _aligned(len(head) + 16 * len(buffers))
+        for _, pages in buffers:
+            head += self.number(at, 8) + self.number(len(pages), 8)
+            at += len(pages)
+        return head.ljust(_aligned(len(head)), b"\0") + b"".join(pages for _, pages in buffers)
+
+    def version_7(
+        self,
+        sections: Mapping[int, bytes],
+        options: Sequence[tuple[int, bytes]],
+        buffers: Sequence[tuple[int, bytes]],
+        clock: str,
+    ) -> bytes:
+        """Return a file of version 7, without compression."""
+        whole = self.begin(7) + self.string("none") + self.string("")
+        first = len(whole)
+        whole += self.number(0, 8)  # the place of the options, which come last
+        found = b""
+        for kind, content in sections.items():
+            found += self.option(kind, self.number(len(whole), 8))
+            whole += self._section(kind, len(content)) + content
+        found += b"".join(self.option(*each) for each in options)
+        found += self.option(_CPUCOUNT, self.number(len(buffers), 4))
+        begins = len(whole)
+        at = _aligned(begins + _SECTION_HEADER)
+        pages = b"".join(each for _, each in buffers)
+        whole += self._section(_BUFFER, at - begins - _SECTION_HEADER + len(pages))
+        whole = whole.ljust(at, b"\0") + pages
+        buffer = self.number(begins, 8) + self.string("") + self.string(clock)
+        buffer += self.number(RB_PAGE_SIZE, 4) + self.number(len(buffers), 4)
+        for cpu, each in buffers:
+            buffer += self.number(cpu, 4) + self.number(at, 8) + self.number(len(each), 8)
+            at += len(each)
+        found += self.option(_BUFFER, buffer) + self.option(_DONE, self.number(0, 8))
+        place = self.number(len(whole), 8)
+        whole += self._section(_DONE, len(found)) + found
+        return whole[:first] + place + whole[first + 8 :]
+
+    def _section(self, kind: int, size: int) -> bytes:
+        """Return the header of a section: not compressed, without a description."""
+        return self.number(kind, 2) + self.number(0, 2) + self.number(0, 4) + self.number(size, 8)
 
 
 def _aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
-
-
-def _head(layout: PageFormat, about: Description, stats: Sequence[str]) -> Iterator[bytes]:
-    """Yield everything up to the options."""
-
-    def number(value: int, size: int) -> bytes:
-        return _number(layout, value, size)
-
-    def text(value: str, size: int) -> bytes:
-        """Return `value` after its length, a number of `size` bytes."""
-        data = value.encode("utf-8", "surrogateescape")
-        return number(len(data), size) + data
-
-    def option(kind: int, value: str) -> bytes:
-        return number(kind, 2) + text(value + "\0", 4)
-
-    yield MAGIC
-    yield number(int(layout.byteorder != "little"), 1)
-    yield number(layout.pointer_size, 1)
-    yield number(RB_PAGE_SIZE, 4)
-    yield b"header_page\0" + text(about.header_page, 8)
-    yield b"header_event\0" + text(about.header_event, 8)
-    yield number(len(about.ftrace_formats), 4)
-    for each in about.ftrace_formats:
-        yield text(each, 8)
-    yield number(len(about.formats), 4)
-    for group, formats in about.formats.items():
-        yield group.encode() + b"\0" + number(len(formats), 4)
-        for each in formats:
-            yield text(each, 8)
-    yield text(about.kallsyms, 4)
-    yield text("", 4)  # printk_formats
-    yield text(about.cmdlines, 8)
-    yield number(len(stats), 4)
-    yield b"options  \0"
-    for each in stats:
-        yield option(_CPUSTAT, each)
-    yield option(_TRACECLOCK, about.trace_clock)
-    yield option(_UNAME, about.uname)
-    yield number(0, 2)

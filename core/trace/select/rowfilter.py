@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ...abi import TraceType
 from ...errors import UsageError
 from ...ftrace.filter import Glob, NameTable
-from ..buffer.details import SYSCALL
+from ..buffer.details import RECORD, SYSCALL
 from ..buffer.events import EventTable
 from ..text.textcontext import TextContext
 
@@ -168,6 +168,12 @@ class _Columns:
             by_number[[numbers[row] for row in names.match(glob)]] = True
             rows = np.flatnonzero(events["type"] == SYSCALL)
             met[rows] = by_number[details.calls["id"][events["parent"][rows]]]
+        if context.records is not None:
+            known, which = context.records.names()
+            by_name = np.zeros(len(known), np.bool_)
+            by_name[_names(known).match(glob)] = True
+            rows = np.flatnonzero(events["type"] == RECORD)
+            met[rows] = by_name[which[events["parent"][rows]]]
         if len(details.stacks):
             _as_before(met, events["cpu"], events["type"] == TraceType.STACK)
         return met

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...abi import TraceType
 from ...events.syscalls import SyscallEvent
-from ..buffer.details import HIT, SYSCALL
+from ..buffer.details import HIT, RECORD, SYSCALL
 from ..buffer.events import EventTable
 from ..buffer.timetext import split_time
 from .fieldkinds import Field, FieldKind, Fields
@@ -214,6 +214,8 @@ class FunctionFormatter:
             return self._hit(ip, parent)
         if kind == SYSCALL:
             return self._call(parent)
+        if kind == RECORD and self.context.records is not None:
+            return self.context.records.shown(parent)
         return "", f"Unknown type {kind}"
 
     def _raw(self, kind: int, ip: int, parent: int) -> tuple[str, str]:
@@ -231,6 +233,8 @@ class FunctionFormatter:
         elif kind == SYSCALL:
             known = self._syscall(parent) is not None
             kind = int(details.calls["id"][parent])
+        elif kind == RECORD and self.context.records is not None:
+            kind = self.context.records.number(parent)
         else:
             known = False
         return "", f"type: {kind}" if known else f"{kind} ?"

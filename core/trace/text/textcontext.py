@@ -26,6 +26,26 @@ class SymbolNames(Protocol):
         ...
 
 
+class Records(Protocol):
+    """The events of a recorded trace that no tracer here writes, by row."""
+
+    def names(self) -> tuple[list[str], NDArray[np.intp]]:
+        """Return the names of all events, and for each record which of them it has."""
+        ...
+
+    def name(self, row: int) -> str:
+        """Return the name of the event of record `row`."""
+        ...
+
+    def number(self, row: int) -> int:
+        """Return the number of the event's type."""
+        ...
+
+    def shown(self, row: int) -> tuple[str, str]:
+        """Return what the trace shows first of record `row`, and the rest of its text."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class TextOptions:
     """The trace_options that change the text, with the kernel's defaults."""
@@ -81,5 +101,9 @@ class TextContext:
     """Prefix of the names of code."""
     overran: bool = False
     """Whether a buffer overwrote events, so that the text says where each CPU's events start."""
+    records: Records | None = None
+    """Set for a recorded trace."""
+    lost: Mapping[int, int] = field(default_factory=dict)
+    """How many events were lost before some events, by their number; -1 if that is not known."""
     latency: LatencyFormat | None = None
     """Set if the rows and the header have the latency format."""

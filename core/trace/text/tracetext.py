@@ -106,6 +106,9 @@ class TraceText:
         annotates = options.annotate and not (options.raw or options.hex)
         cpus, first = np.unique(self.table.events["cpu"], return_index=True)
         notes: dict[int, str] = {}
+        for event, count in self.context.lost.items():
+            said = f"LOST {count} EVENTS" if count >= 0 else "EVENTS DROPPED"
+            notes[event] = f"CPU:{self.table.events['cpu'][event]} [{said}]\n"
         for cpu, event in zip(cpus.tolist(), first.tolist(), strict=True):
             note = f"CPU:{cpu} [LOST {lost[cpu]} EVENTS]\n" if lost.get(cpu) else ""
             # The kernel does not announce the CPU of the very first event.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import shutil
 import subprocess
+import sys
+from ctypes.util import find_library
 from pathlib import Path
 
 import pytest
@@ -37,13 +40,13 @@ def read_by_trace_cmd(path: Path, *options: str) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.skipif(not TRACE_CMD, reason="needs trace-cmd")
-@pytest.mark.parametrize("arch", ["x86_64", "ppc64", "mips"])
-def test_trace_cmd_reads_every_event(arch: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("arch", "version"), [("x86_64", 6), ("x86_64", 7), ("mips", 7)])
+def test_trace_cmd_reads_every_event(arch: str, version: int, tmp_path: Path) -> None:
     session = opened(arch)
     executor(session)(TRACED)
     array, path = session.boot.array, tmp_path / "trace.dat"
     array.ring.consume(0, limit=7)
-    path.write_bytes(recorded(array))
+    path.write_bytes(recorded(array, version))
     names = {TraceType.FN: "function", TraceType.PRINT: "print"}
     names |= {event.number: event.name for event in array.events}
     ring = array.ring
@@ -62,6 +65,33 @@ def test_trace_cmd_reads_every_event(arch: str, tmp_path: Path) -> None:
     called = table.ips()[table.events["type"] == TraceType.FN]
     shown = {fields.split()[0] for *_, name, fields in found if name == "function"}
     assert shown == {f"ip={name}" for name in array.kallsyms.names_of(called)}
+
+
+SHARK = """import ctypes, sys
+shark, context, rows = ctypes.CDLL(sys.argv[1]), ctypes.c_void_p(), ctypes.c_void_p()
+shark.kshark_open.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+shark.kshark_load_entries.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
+shark.kshark_load_entries.restype = ctypes.c_ssize_t
+shark.kshark_instance(ctypes.byref(context))
+stream = shark.kshark_open(context, sys.argv[2].encode())
+print(shark.kshark_load_entries(context, stream, ctypes.byref(rows)))"""
+"""A program that asks KernelShark's library for the number of events in a file."""
+
+
+@pytest.mark.parametrize("version", [6, 7])
+def test_kernelshark_loads_every_event(version: int, tmp_path: Path) -> None:
+    library = find_library("kshark") or "libkshark.so.2"
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        pytest.skip("needs KernelShark's library (Debian: libkshark2)")
+    session = opened()
+    executor(session)("echo function_graph > current_tracer; run syscalls; echo 0 > tracing_on")
+    path = tmp_path / "trace.dat"
+    path.write_bytes(recorded(session.boot.array, version))
+    command = [sys.executable, "-c", SHARK, library, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert int(done.stdout) == len(session.boot.ring.events()) > 1000
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "mips"])

@@ -37,7 +37,7 @@ def open_picture(console: Console, kind: str, cursor: int | None) -> None:
         if isinstance(picture, str):
             console.notify(picture, severity="warning", timeout=5)
         elif not isinstance(console_screen(console), PictureScreen):
-            command = f"{kind} {name}".rstrip()
+            command = "" if view.status.recorded else f"{kind} {name}".rstrip()
             console.open_over(PictureScreen(console, command, picture, cursor, view.trace))
 
     console.ask(made, show)

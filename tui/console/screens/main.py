@@ -61,6 +61,9 @@ ROOMY_WIDTH = 120
 WIDE_WIDTH = 160
 """Least width for call site and trampoline side by side."""
 
+_CODE_PANES = ((2,), (3,))
+"""Parameters of the keys that lead to the panes with code."""
+
 LAYOUTS = ("-small", "-single", "-four", "-wide")
 
 
@@ -86,16 +89,22 @@ class MainScreen(Screen[None]):
         stepping: StepIntoFlow,
         patching: PatchFlow,
         session: str | None = None,
+        *,
+        recorded: bool = False,
     ) -> None:
-        """`session` is the name of the saved session, if the console has one."""
+        """`session` is the name of the saved session, if the console has one.
+
+        `recorded` is whether a recorded trace is shown: it has no code, so there are two panes.
+        """
         super().__init__()
+        self.recorded = recorded
         self.console = console
         self.tour = tour
         self.stepping = stepping
         self.patching = patching
         self._session = session
         self.zoomed = False
-        self.active = 1
+        self.active = 4 if recorded else 1
         self._layout = LAYOUTS[0]
         self._resumed = False
         self._view = View()
@@ -131,6 +140,8 @@ class MainScreen(Screen[None]):
         """Start with the candidates and the command line hidden."""
         self.query_one(Candidates).display = False
         self.query_one(CommandLine).display = False
+        if self.recorded:
+            self.set_focus(self.trace.events)
         self._begin()
         self._lay_out()
 
@@ -147,7 +158,11 @@ class MainScreen(Screen[None]):
         """Say how to begin, and show a function that is called, unless a tour asks for it."""
         start = self._view.start
         touring = self.tour.walk is not None
-        if self._session is not None:
+        if self.recorded:
+            hint = (
+                "/ searches, F filters, _ folds calls; T flame graph, L lanes, E saves; ? all keys"
+            )
+        elif self._session is not None:
             hint = f"S and quitting save session {self._session}; ctrl+p offers tours"
         elif start is not None and not touring:
             hint = "t rewrites the instruction at ▶ in this running kernel; ctrl+p offers tours"
@@ -181,6 +196,7 @@ class MainScreen(Screen[None]):
                 "-tour-right": size.width < self.size.width,
                 "-tour-low": self.size.width >= PANES_WIDTH,
                 "-tour-below": size.height < self.size.height,
+                "-recorded": self.recorded,
                 **{name: name == layout for name in LAYOUTS},
             }
         )
@@ -189,7 +205,7 @@ class MainScreen(Screen[None]):
         self._classify()
         layout = self._layout
         for pane in self.query(Pane):
-            pane.title_for(alone=layout == "-single")
+            pane.title_for(alone=layout == "-single", among=self.panes)
             pane.set_class(pane.number == self.active, "-active")
         if layout == "-small":
             self.query_one("#too-small", Static).update(
@@ -201,7 +217,12 @@ class MainScreen(Screen[None]):
         """Return the numbers of the panes that this layout shows."""
         if self._layout == "-small":
             return ()
-        return (self.active,) if self._layout == "-single" else (1, 2, 3, 4)
+        return (self.active,) if self._layout == "-single" else self.panes
+
+    @property
+    def panes(self) -> Sequence[int]:
+        """The numbers of all panes."""
+        return (1, 4) if self.recorded else (1, 2, 3, 4)
 
     def show(self, view: View, mode: str) -> None:
         """Show a new view; each widget draws what has changed for it."""
@@ -218,6 +239,11 @@ class MainScreen(Screen[None]):
         self.site.show_site(view.site, booted=view.functions is not None)
         self.path.show_path(view.path)
         self.trace.show(view.trace, view.status)
+        if begins and self.recorded:
+            self.functions.rows.order = "hits"
+            self.functions.rows.cursor = 0
+            if self.trace.events.count():
+                self.trace.events.go_to_row(0)
 
     def show_result(self, command: str, result: str, failed: bool) -> None:
         """Show the last command and its result, unless the console is closing."""
@@ -270,7 +296,7 @@ class MainScreen(Screen[None]):
         place = self._here()
         if self.functions.go_to(ip):
             self.places.leave(place)
-            self.activate(2)
+            self.activate(1 if self.recorded else 2)
         elif soon:
             self._awaited = ip
         else:
@@ -338,6 +364,8 @@ class MainScreen(Screen[None]):
             return False
         if action.startswith("tour_"):
             return self.tour.walk is not None
+        if self.recorded and (action in keymap.OF_MACHINE or parameters in _CODE_PANES):
+            return False
         return super().check_action(action, parameters)
 
     def action_command(self) -> None:
@@ -363,7 +391,8 @@ class MainScreen(Screen[None]):
 
     def action_next_pane(self, step: int) -> None:
         """Go to the next pane, or the one before."""
-        self.activate((self.active - 1 + step) % 4 + 1)
+        panes = self.panes
+        self.activate(panes[(panes.index(self.active) + step) % len(panes)])
 
     def action_zoom(self) -> None:
         """Show one pane in the whole window, or all of them again."""
@@ -473,7 +502,10 @@ class MainScreen(Screen[None]):
         self.activate(place.pane)
 
     def action_open_site(self) -> None:
-        """Go from the list to the call site."""
+        """Go from the list to the call site, or, without code, to the trace."""
+        if self.recorded:
+            self.action_events()
+            return
         self.places.leave(self._here())
         self.activate(2)
 
@@ -500,7 +532,9 @@ class MainScreen(Screen[None]):
         from .jump import JumpScreen
 
         line = self.query_one(CommandLine)
-        targets: dict[str, Widget] = {f"pane{pane.number}": pane for pane in self.query(Pane)}
+        targets: dict[str, Widget] = {
+            f"pane{pane.number}": pane for pane in self.query(Pane) if pane.number in self.panes
+        }
         if self.tour.pane is not None:
             targets["tour"] = self.tour.pane
         if line.display:

@@ -93,7 +93,10 @@ class PictureScreen(TourKeys):
         cursor: int | None = None,
         trace: TraceExplorer | None = None,
     ) -> None:
-        """`command` shows the same in the shell; `cursor` is the time of the `trace`'s cursor."""
+        """`command` shows the same in the shell, "" if nothing does.
+
+        `cursor` is the time of the `trace`'s cursor.
+        """
         # Imported late: numpy takes time that the first paint does not have.
         from ....core.views.time_pictures import FlameGraph
 
@@ -169,7 +172,8 @@ class PictureScreen(TourKeys):
             command += f" {self.start} {self.end}"
         if self._top:
             command += " " + ",".join(frame.name for frame in self.way[1 : self._top + 1])
-        self.same_as.show(command, "", failed=False)
+        if self._command:
+            self.same_as.show(command, "", failed=False)
 
     def _show_around(self, room: int) -> None:
         """Show the rows of the trace around the cursor, in the `room` rows below the lanes."""

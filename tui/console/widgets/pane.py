@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widget import Widget
@@ -23,13 +25,14 @@ class Pane(Vertical):
         """Show the title."""
         self.title_for(alone=False)
 
-    def title_for(self, *, alone: bool) -> None:
-        """Show the pane's title, or all four titles if the pane is `alone` on the screen."""
+    def title_for(self, *, alone: bool, among: Sequence[int] = (1, 2, 3, 4)) -> None:
+        """Show the pane's title, or, if it is `alone` on the screen, those of the panes `among`."""
         if not alone:
             self.border_title = f"{self.number} {TITLES[self.number - 1]}"
             return
         parts: list[Content] = []
-        for number, title in enumerate(TITLES, 1):
+        for number in among:
+            title = TITLES[number - 1]
             own = number == self.number
             parts.append(
                 Content.styled(f" {number} {title} ", "bold reverse" if own else "not bold dim")

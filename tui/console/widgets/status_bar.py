@@ -13,6 +13,9 @@ from ...present.line import Line, Span, line, plain
 from ...present.view import Status
 from .function_columns import compact
 
+RECORDED = "RECORDED"
+"""What stands for the mode of a recorded trace."""
+
 MODES = {"BOOTING": "dim", "PAUSED": "strong", "RUNNING": "good", "BUSY": "accent", "FAILED": "bad"}
 """Tones of what the machine's thread is doing."""
 
@@ -66,6 +69,8 @@ def status_line(status: Status, mode: str, width: int) -> Line:
 
     While numbers grow no field moves; the last one appears when a buffer is full.
     """
+    if status.recorded and mode == "PAUSED":
+        mode = RECORDED
     mode_tone = MODES.get(mode, "")
     end = f"{mode} "
     if not status.arch:
@@ -96,6 +101,8 @@ def status_line(status: Status, mode: str, width: int) -> Line:
         (4, ((seconds(status.now) + (" s" if cpus else ""), ""),)),
         (last[0], (last[1],)),
     ]
+    if status.recorded:
+        fields.remove((on[0], (on[1],)))
     if status.overwritten or status.dropped:
         full = compact(status.overwritten + status.dropped, 4)
         fields.append((2, ((f"{full} {'dropped' if status.dropped else 'overwritten'}", ""),)))

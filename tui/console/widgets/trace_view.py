@@ -26,6 +26,12 @@ class TraceView(TraceRows):
         super().__init__(id=id)
         self._words: tuple[TraceExplorer | None, int, Sequence[str]] = (None, 0, ())
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Disable keys that need a machine while a recorded trace is shown."""
+        if self._status.recorded and action in ("follow", "registers", "goto"):
+            return False
+        return super().check_action(action, parameters)
+
     def filter(self, text: str) -> None:
         """Show only rows that match the words of `text`; raises `UsageError`."""
         from ....core.trace.select.rowfilter import RowFilter

@@ -1,0 +1,1 @@
+"""Recorded traces: files trace.dat of trace-cmd, written anywhere."""

@@ -1,0 +1,1 @@
+"""Ftrace's own clients against a mounted machine: trace-cmd, perf and the kernel's selftests."""

@@ -1,0 +1,42 @@
+"""The table of clients: what it says, and when a run is worse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .__main__ import BEGIN, END, Tried, page, worse
+from .cases import PERF, TRACE_CMD
+from .selftests import Result, _results
+
+PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
+
+
+def tried(*results: str) -> Tried:
+    found = [Result(f"case {number}", word, "why") for number, word in enumerate(results)]
+    return Tried("trace-cmd", "3.1", "x86_64", found)
+
+
+def test_a_run_with_fewer_passes_is_worse() -> None:
+    text = "\n".join(page([tried("PASS", "PASS", "FAIL")]))
+    assert "| trace-cmd | 3.1 | x86_64 | 3 | 2 | 1 fail |" in text
+    assert "| case 2 | fail | why |" in text
+    assert worse(text, [tried("PASS", "FAIL", "PASS")]) == 0
+    assert worse(text, [tried("PASS", "FAIL", "FAIL")]) == 1
+    assert worse(text, [Tried("trace-cmd", "", "x86_64", skipped="not installed")]) == 0
+
+
+def test_the_page_has_a_table_of_all_cases() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert text.count(BEGIN) == text.count(END) == 1
+    assert f"| x86_64 | {len(TRACE_CMD)} |" in text and f"| x86_64 | {len(PERF)} |" in text
+
+
+def test_the_reason_is_what_a_log_ends_with(tmp_path: Path) -> None:
+    (tmp_path / "2-two.tc-log.x").write_text(
+        "+ cat trace\nno event is there\n+ exit_fail\n+ exit 1\n"
+    )
+    said = "[1] one\t[PASS]\n[2] two\t[\x1b[31mFAIL\x1b[0m]\n[3] (instance)  two\t[UNSUPPORTED]\n"
+    first, second, third = _results(said, tmp_path, tmp_path)
+    assert (first.name, first.result, first.why) == ("one", "PASS", "")
+    assert (second.result, second.why) == ("FAIL", "no event is there")
+    assert third.name == "two (in an instance)"

@@ -1,0 +1,95 @@
+"""Clients of a mount appear in the guest as tasks of their pids."""
+
+from __future__ import annotations
+
+import select
+import signal
+from pathlib import Path
+
+import pytest
+
+from dynftrace.tui.mount.clients import Clients, Step
+
+from ...support.user import executor, opened
+from .test_mount import needs_fuse, sh, start
+
+CLIENT = """echo $$
+echo kernel_clone 'do_execve*' > set_ftrace_filter
+echo function > current_tracer
+$0 -c : || true
+cat trace"""
+
+
+def needs_tasks() -> None:
+    """Skip the test if the host tells of no processes, or the image cannot repeat them."""
+    session = opened()
+    clients = Clients(session)
+    listens = clients._socket is not None
+    clients.close()
+    if not listens:
+        pytest.skip("needs the process events connector, which needs root")
+    if session.boot.kallsyms.address("run_client") is None:
+        pytest.skip("needs an image with run_client")
+
+
+@needs_fuse
+def test_a_client_is_a_task_of_its_pid(tmp_path: Path) -> None:
+    needs_tasks()
+    process = start(tmp_path)
+    try:
+        pid, *rows = sh(tmp_path, CLIENT).splitlines()
+        tasks = [row.split()[0] for row in rows if not row.startswith("#")]
+        forks = [row for row in rows if f"-{pid} " in row]
+        assert forks and all("kernel_clone" in row for row in forks)
+        assert any("do_execve <-" in row for row in rows if f"-{pid} " not in row)
+        assert all("-" in task for task in tasks)
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+
+
+@needs_fuse
+def test_a_poll_is_answered_while_the_machine_runs_by_itself(tmp_path: Path) -> None:
+    process = start(tmp_path)
+    try:
+        with (tmp_path / "trace_pipe").open("rb", buffering=0) as pipe:
+            waiting = select.poll()
+            waiting.register(pipe, select.POLLIN)
+            assert waiting.poll(0) == []
+            (tmp_path / "current_tracer").write_text("function")
+            for _ in range(3):
+                assert waiting.poll(20_000) == [(pipe.fileno(), select.POLLIN)]
+                assert b" <-" in pipe.read(1 << 16)
+    finally:
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=20)
+    assert said == ""
+
+
+def test_the_guest_forks_and_executes_with_the_given_pids() -> None:
+    session = opened()
+    function = session.boot.kallsyms.address("run_client")
+    if function is None:
+        pytest.skip("needs an image with run_client")
+    run = executor(session)
+    run("echo kernel_clone do_execve > set_ftrace_filter; echo function > current_tracer")
+    session.boot.machine.requests.call(function, (4242, 5151, 1), "client")
+    trace = run("cat trace")
+    assert "client-4242 " in trace and "true-5151 " in trace
+    run("echo > trace")
+    session.boot.machine.requests.call(function, (4243, 0, 0), "client")
+    assert "do_execve" not in run("cat trace")
+
+
+def test_steps_follow_the_children_of_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    clients = Clients(opened())
+    clients.close()
+    clients._known = {10}
+    events = [
+        *((1, 10, 10, 11, 11), (1, 77, 77, 78, 78), (1, 10, 10, 12, 10)),
+        *((2, 11, 11, 0, 0), (1, 11, 11, 13, 13), (0x8000_0000, 11, 11, 0, 0), (2, 10, 10, 0, 0)),
+        (1, 11, 11, 14, 14),
+    ]
+    monkeypatch.setattr(clients, "_events", lambda: iter(events))
+    assert clients._steps() == [Step(10, 11, True), Step(11, 13), Step(10, 0, True)]
+    assert clients._known == {10, 13}

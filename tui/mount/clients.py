@@ -1,0 +1,153 @@
+"""Clients of a mount as tasks of the guest: what they fork and execute, guest tasks do too.
+
+The kernel of the host tells of forks and execs through the process events connector. Those of
+clients, and of their children, are repeated by guest tasks of the same pids: a fork calls
+kernel_clone() there, an exec do_execve(). So the filters that clients set for pids have something
+to choose, and a trace shows the client's own pid. This needs root, and a guest with the function
+run_client(); without either, clients just have no tasks.
+
+Sources: Documentation/driver-api/connector.rst, include/uapi/linux/cn_proc.h.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...core.errors import DynftraceError, GuestError
+from ...core.ftrace.records import Flag
+from ...core.session.session import Session
+
+MOST = 64
+"""Steps that are repeated at once: a client that forks faster loses the oldest."""
+
+_LIMIT_NS = 100_000_000
+"""Virtual ns that one step may take."""
+
+_FUNCTION = "run_client"
+
+_CONNECTOR, _CN_PROC, _LISTEN, _DONE = 11, 1, 1, 3
+_HEADER = struct.Struct("=IHHII")  # struct nlmsghdr
+_MESSAGE = struct.Struct("=IIIIHH")  # struct cn_msg
+_EVENT = struct.Struct("=IIQIIII")  # struct proc_event: what, cpu, time, and four pids
+_FORK, _EXEC, _EXIT = 1, 2, 0x8000_0000
+
+
+@dataclass(slots=True)
+class Step:
+    """What a client has done: forked `child`, unless that is 0, and then executed a program."""
+
+    pid: int
+    child: int
+    executed: bool = False
+
+
+class Clients:
+    """Repeats what clients do; call it while the machine does not run."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._socket = _connected()
+        self._known: set[int] = set()
+
+    def close(self) -> None:
+        """Listen no more."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def note(self, pid: int) -> None:
+        """Note that the process `pid` is a client."""
+        if pid > 0 and self._socket is not None:
+            self._known.add(pid)
+
+    def repeat(self) -> None:
+        """Let guest tasks do what clients have done since the last call."""
+        steps = self._steps()
+        function = self._session.boot.kallsyms.address(_FUNCTION)
+        if not steps or function is None or not self._seen():
+            return
+        requests = self._session.boot.machine.requests
+        for step in steps[-MOST:]:
+            try:
+                arguments = (step.pid, step.child, int(step.executed))
+                requests.call(function, arguments, _comm(step.pid), _LIMIT_NS)
+            except GuestError:
+                self.close()  # the machine has stopped, or has no room for tasks
+                return
+            except DynftraceError:
+                return
+
+    def _seen(self) -> bool:
+        """Return whether anything is traced, and the machine can run."""
+        boot = self._session.boot
+        if boot.ftrace.patcher.held or not boot.machine.alive:
+            return False
+        return bool(boot.ftrace.records.flagged(Flag.ENABLED).any()) or any(
+            event.on for event in boot.array.events
+        )
+
+    def _steps(self) -> list[Step]:
+        """Return what clients have done."""
+        steps: list[Step] = []
+        forked: dict[int, Step] = {}
+        for what, pid, group, other, other_group in self._events():
+            if what == _FORK and group in self._known and other == other_group:
+                self._known.add(other)
+                forked[other] = Step(group, other)
+                steps.append(forked[other])
+            elif what == _EXEC and group in self._known:
+                step = forked.get(group)
+                if step is None:
+                    steps.append(Step(group, 0, True))
+                else:
+                    step.executed = True
+            elif what == _EXIT and pid == group:
+                self._known.discard(pid)
+        return steps
+
+    def _events(self) -> Iterator[tuple[int, int, int, int, int]]:
+        """Yield the events that wait: what, and its four pids."""
+        start = _HEADER.size + _MESSAGE.size
+        while self._socket is not None:
+            try:
+                data = self._socket.recv(4096)
+            except OSError as error:
+                if error.errno == errno.ENOBUFS:
+                    continue  # some were lost: too many for the socket
+                return
+            if len(data) >= start + _EVENT.size:
+                what, _, _, *pids = _EVENT.unpack_from(data, start)
+                yield what, *pids
+
+
+def _connected() -> socket.socket | None:
+    """Return a socket that receives the events of processes; None if the system has none."""
+    try:
+        found = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _CONNECTOR)
+    except (AttributeError, OSError):
+        return None
+    try:
+        found.bind((0, _CN_PROC))
+        listen = struct.pack("=I", _LISTEN)
+        body = _MESSAGE.pack(_CN_PROC, _CN_PROC, 0, 0, len(listen), 0) + listen
+        found.send(_HEADER.pack(_HEADER.size + len(body), _DONE, 0, 0, os.getpid()) + body)
+        found.setblocking(False)
+        return found
+    except OSError:
+        found.close()
+        return None
+
+
+def _comm(pid: int) -> str:
+    """Return the name of a process, or that of its children if it has ended."""
+    try:
+        name = Path(f"/proc/{pid}/comm").read_bytes()
+    except OSError:
+        return "client"
+    return name.strip().decode("ascii", "replace").replace("\0", "")[:15] or "client"
