@@ -39,6 +39,8 @@ from ..trace.text.textcontext import TextContext, TextOptions
 from ..trace.text.tracetext import TraceText
 from .commands import Commands
 from .event import TraceEvent
+from .events.eventfile import EventFiles
+from .events.kernel import KernelEvents
 from .fprobes import Fprobes
 from .graph import Graph
 from .latency import FORMAT, OVERWRITE, Latency
@@ -127,7 +129,11 @@ class TraceArray:
         self.ops = None if function is None else FtraceOps("global_ops", function, pid=True)
         self.profile = Profile(machine, kallsyms, ftrace, self.graph)
         self.syscalls = Syscalls(machine, kallsyms, ftrace, ring, self._update_record_cmd)
-        taken = {f"{event.group}/{event.name}" for event in self.syscalls}
+        self.event_files = EventFiles(machine, kallsyms)
+        self.kernel_events = KernelEvents(
+            *(machine, kallsyms, self.event_files, self._event_switched)
+        )
+        taken = {f"{event.group}/{event.name}" for event in (*self.kernel_events, *self.syscalls)}
         callbacks = (self._reset_all, self._update_record_cmd)
         self.fprobes = Fprobes(ftrace, kallsyms, ring, taken, *callbacks)
         self.snapshot = Snapshot(ring, self)
@@ -143,6 +149,7 @@ class TraceArray:
         if self.ops is not None:
             parts.append(self.ops.save())
         owned = (self.graph, self.stack, self.profile, self.syscalls, self.fprobes)
+        parts += [self.event_files.save(), self.kernel_events.save()]
         parts += [
             each.save() for each in (*owned, self.snapshot, self.latency, self.commands.probes)
         ]
@@ -162,7 +169,7 @@ class TraceArray:
     @property
     def events(self) -> Sequence[TraceEvent]:
         """All events that exist now."""
-        return [*self.syscalls, *self.fprobes]
+        return [*self.kernel_events, *self.syscalls, *self.fprobes]
 
     def set_tracer(self, name: str) -> None:
         """Switch to the tracer `name` and empty the buffer; no effect if it is on already.
@@ -421,6 +428,7 @@ class TraceArray:
             overran=overrun > 0,
             fprobes=self.fprobes.by_number(),
             syscalls=self.syscalls.by_number,
+            events=self.kernel_events.by_number,
             latency=latency,
         )
 
@@ -492,6 +500,12 @@ class TraceArray:
             self.ftrace.unregister(self.ops)
         undo.callback(setattr, self, "_registered", self._registered)
         self._registered = wanted
+
+    def _event_switched(self, on: bool) -> None:
+        """Prepare the buffers for an event that goes on, or note that one went off."""
+        if on:
+            self.ring.expand()
+        self._update_record_cmd()
 
     def _update_record_cmd(self) -> None:
         """Record names of tasks while a tracer or event is on (`tracing_start_cmdline_record`)."""

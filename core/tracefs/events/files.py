@@ -10,13 +10,13 @@ import errno
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from ..errors import TracefsError
-from ..trace.buffer.ringbuffer import RingBuffer
-from .event import TraceEvent, format_text
-from .fprobes import Fprobes
-from .ftrace_events import files as ftrace_event_files
-from .number import switch
-from .tree import Directory, File, Node
+from ...errors import TracefsError
+from ...trace.buffer.ringbuffer import RingBuffer
+from ..event import TraceEvent, format_text
+from ..fprobes import Fprobes
+from ..ftrace_events import files as ftrace_event_files
+from ..number import switch
+from ..tree import Directory, File, Node
 
 
 class HasEvents(Protocol):
