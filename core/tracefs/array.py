@@ -128,14 +128,16 @@ class TraceArray:
         function = kallsyms.address(FUNCTION_TRACE_CALL, TRACER)
         self.ops = None if function is None else FtraceOps("global_ops", function, pid=True)
         self.profile = Profile(machine, kallsyms, ftrace, self.graph)
-        self.syscalls = Syscalls(machine, kallsyms, ftrace, ring, self._update_record_cmd)
         self.event_files = EventFiles(machine, kallsyms)
+        self.syscalls = Syscalls(
+            *(machine, kallsyms, ftrace, ring, self.event_files, self._update_record_cmd)
+        )
         self.kernel_events = KernelEvents(
             *(machine, kallsyms, self.event_files, self._event_switched)
         )
         taken = {f"{event.group}/{event.name}" for event in (*self.kernel_events, *self.syscalls)}
         callbacks = (self._reset_all, self._update_record_cmd)
-        self.fprobes = Fprobes(ftrace, kallsyms, ring, taken, *callbacks)
+        self.fprobes = Fprobes(ftrace, kallsyms, ring, self.event_files, taken, *callbacks)
         self.snapshot = Snapshot(ring, self)
         tracer = LatencyTracer(machine, kallsyms)
         self.latency = Latency(tracer, self.snapshot, machine.memory, kallsyms)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ..events.fields import COMMON, COMMON_SIZE, Field
+
+if TYPE_CHECKING:
+    from .events.eventfile import EventFile
+    from .events.filters import EventFilter
 
 __all__ = ["COMMON", "COMMON_SIZE", "Described", "Field", "TraceEvent", "format_text"]
 
@@ -41,6 +45,16 @@ class TraceEvent(Protocol):
     @property
     def print_fmt(self) -> str:
         """How the event is printed, in C."""
+        ...
+
+    @property
+    def file(self) -> EventFile:
+        """Its switches."""
+        ...
+
+    @property
+    def filter(self) -> EventFilter:
+        """Its filter."""
         ...
 
     def switch(self, on: bool) -> None:

@@ -313,14 +313,6 @@ struct stack_entry {
 	event_address caller[];
 };
 
-/* An fprobe event, with the registers in the order of the port's struct pt_regs. */
-struct fentry_trace_event {
-	struct trace_entry ent;
-	event_address ip;
-	event_address parent_ip;
-	event_address regs[];
-};
-
 /* Number of CPUs; written by the host before the guest runs. */
 extern u32 nr_pt_regs;
 

@@ -16,6 +16,7 @@ from ...machine.machine import Machine
 from ...machine.symbols import TRACER
 from ...memento import Restore, in_order
 from .eventfile import EventFile, EventFiles
+from .filters import EventFilter
 
 
 class SwitchedEvent:
@@ -32,6 +33,7 @@ class SwitchedEvent:
         self._tracepoint = tracepoint
         self._switched = switched
         self.file = EventFile(files, event.number, self._attach)
+        self.filter = EventFilter(files, event.number, event.fields)
 
     @property
     def group(self) -> str:
@@ -100,4 +102,7 @@ class KernelEvents:
 
     def save(self) -> Restore:
         """Return a function that restores which events are on."""
-        return in_order(*(each.file.save() for each in self._events))
+        return in_order(
+            *(each.file.save() for each in self._events),
+            *(each.filter.save() for each in self._events),
+        )
