@@ -14,9 +14,12 @@ from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
+import numpy as np
+
 from ..abi import SAVED_CMDLINES, saved_cmdline
 from ..arch import Addresses
 from ..errors import MemoryFault, TracefsError
+from ..events.hist import Names
 from ..ftrace.callers import Callers
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.latency import TRACERS as LATENCY_TRACERS
@@ -130,14 +133,15 @@ class TraceArray:
         self.profile = Profile(machine, kallsyms, ftrace, self.graph)
         self.event_files = EventFiles(machine, kallsyms)
         self.syscalls = Syscalls(
-            *(machine, kallsyms, ftrace, ring, self.event_files, self._update_record_cmd)
+            *(machine, kallsyms, ftrace, ring, self.event_files, self),
+            self._update_record_cmd,
         )
         self.kernel_events = KernelEvents(
-            *(machine, kallsyms, self.event_files, self._event_switched)
+            *(machine, kallsyms, self.event_files, self, self._event_switched)
         )
         taken = {f"{event.group}/{event.name}" for event in (*self.kernel_events, *self.syscalls)}
         callbacks = (self._reset_all, self._update_record_cmd)
-        self.fprobes = Fprobes(ftrace, kallsyms, ring, self.event_files, taken, *callbacks)
+        self.fprobes = Fprobes(ftrace, kallsyms, ring, self.event_files, self, taken, *callbacks)
         self.snapshot = Snapshot(ring, self)
         tracer = LatencyTracer(machine, kallsyms)
         self.latency = Latency(tracer, self.snapshot, machine.memory, kallsyms)
@@ -502,6 +506,24 @@ class TraceArray:
             self.ftrace.unregister(self.ops)
         undo.callback(setattr, self, "_registered", self._registered)
         self._registered = wanted
+
+    def allocate_snapshot(self) -> None:
+        """Make a spare buffer if none exists."""
+        self.ring.expand()
+        self.snapshot.allocate()
+
+    def hist_names(self) -> Names:
+        """Return the names that histograms of events show."""
+        calls = self.syscalls.by_number.values()
+
+        def symbol(address: int, offset: bool) -> str:
+            if offset:
+                return self.kallsyms.format(address)
+            return self.kallsyms.names_of(np.array([address], np.uint64))[0]
+
+        return Names(
+            symbol, self.cmdlines(), {each.syscall.nr: each.syscall.name for each in calls}
+        )
 
     def _event_switched(self, on: bool) -> None:
         """Prepare the buffers for an event that goes on, or note that one went off."""

@@ -10,6 +10,7 @@ from ..events.fields import COMMON, COMMON_SIZE, Field
 if TYPE_CHECKING:
     from .events.eventfile import EventFile
     from .events.filters import EventFilter
+    from .events.triggers import EventTriggers
 
 __all__ = ["COMMON", "COMMON_SIZE", "Described", "Field", "TraceEvent", "format_text"]
 
@@ -55,6 +56,11 @@ class TraceEvent(Protocol):
     @property
     def filter(self) -> EventFilter:
         """Its filter."""
+        ...
+
+    @property
+    def triggers(self) -> EventTriggers:
+        """Its triggers."""
         ...
 
     def switch(self, on: bool) -> None:

@@ -25,6 +25,7 @@ from ..trace.buffer.ringbuffer import RingBuffer
 from .event import COMMON_SIZE, Field
 from .events.eventfile import EventFile, EventFiles
 from .events.filters import EventFilter
+from .events.triggers import EventTriggers, TriggerServices
 
 FUNCTION = "fentry_trace_func"
 """The guest function that writes a hit."""
@@ -39,7 +40,9 @@ class FprobeEvent:
         self.number = number
         """Number of its type in the ring buffer."""
         self.file = EventFile(fprobes.files, number, self._attach)
-        self.filter = EventFilter(fprobes.files, number, self._filterable)
+        fields = self._filterable
+        self.filter = EventFilter(fprobes.files, number, fields)
+        self.triggers = EventTriggers(fprobes.files, self.file, fields, fprobes.services)
         self.ops: FtraceOps | None = None
         """The ops that is registered while the event is on."""
         self.was_on = False
@@ -102,6 +105,7 @@ class Fprobes:
         kallsyms: Kallsyms,
         ring: RingBuffer,
         files: EventFiles,
+        services: TriggerServices,
         taken: Collection[str],
         reset: Callable[[], None],
         switched: Callable[[], None],
@@ -112,6 +116,7 @@ class Fprobes:
         """
         facts = ftrace.port.facts
         self.files = files
+        self.services = services
         self.pointer_size = facts.pointer_size
         self.big_endian = facts.byteorder == "big"
         self.registers = [register.name for register in facts.abi.pt_regs]
@@ -129,6 +134,7 @@ class Fprobes:
         states: Iterable[Restore] = (attributes(event, "ops", "was_on") for event in self._events)
         states = chain(states, (event.file.save() for event in self._events))
         states = chain(states, (event.filter.save() for event in self._events))
+        states = chain(states, (event.triggers.save() for event in self._events))
         return in_order(attributes(self, "_events", "_next"), *states)
 
     def __iter__(self) -> Iterator[FprobeEvent]:
@@ -183,6 +189,7 @@ class Fprobes:
         for event in chosen:
             if event.filter.text:
                 event.filter.set("0")
+            event.triggers.clear()
         self._events = [event for event in self._events if event not in chosen]
         # The hits in the buffers could no longer be printed.
         if any(event.was_on for event in chosen):

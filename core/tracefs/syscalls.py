@@ -24,6 +24,7 @@ from ..trace.buffer.ringbuffer import RingBuffer
 from .event import COMMON_SIZE, Field
 from .events.eventfile import EventFile, EventFiles
 from .events.filters import EventFilter
+from .events.triggers import EventTriggers, TriggerServices
 
 GROUP = "syscalls"
 
@@ -55,6 +56,8 @@ class SwitchedSyscall:
         self.event = event
         self.file = EventFile(syscalls.files, event.number, lambda on: syscalls.update(self))
         self.filter = EventFilter(syscalls.files, event.number, self.fields)
+        services = syscalls.services
+        self.triggers = EventTriggers(syscalls.files, self.file, self.fields, services)
 
     @property
     def on(self) -> bool:
@@ -113,10 +116,12 @@ class Syscalls:
         ftrace: Ftrace,
         ring: RingBuffer,
         files: EventFiles,
+        services: TriggerServices,
         switched: Callable[[], None] = lambda: None,
     ) -> None:
         """Read the guest's calls; `switched` is called after an event went on or off."""
         self.files = files
+        self.services = services
         self._memory = machine.memory
         self._ring = ring
         self._switched = switched
@@ -154,6 +159,7 @@ class Syscalls:
         return in_order(
             *(event.file.save() for event in self._events),
             *(event.filter.save() for event in self._events),
+            *(event.triggers.save() for event in self._events),
         )
 
     def update(self, changed: SwitchedSyscall) -> None:

@@ -100,9 +100,9 @@ struct event_trigger {
 #define TRIGGER_DISABLE_EVENT 17
 #define TRIGGER_HIST 18
 
-/* Execute those before the event is written; return whether a stack trace is due after it. */
+/* Execute those due before or after the event is written; return whether it gets a stack trace. */
 int event_triggers_call(struct trace_event_file *file, const struct trace_entry *entry, u32 size,
-			unsigned long ip);
+			unsigned long ip, int after);
 
 /* A histogram. */
 struct hist_field {

@@ -92,6 +92,10 @@ struct func_probe {
 #define FUNC_PROBES_MAX 12 /* each command without and with counts */
 extern struct func_probe func_probes[FUNC_PROBES_MAX];
 
+/* Execute the command `snapshot`. */
+void tracing_snapshot_instance(const struct func_probe *probe, unsigned long ip,
+			       unsigned long parent_ip);
+
 /* Whether tracing_on is 1; traceon and traceoff depend on it. */
 extern volatile u32 tracing_is_on;
 

@@ -56,10 +56,12 @@ void trace_event_commit(const struct trace_event_context *context, u32 type,
 	if (!file->enabled || trace_event_ignore_pids(context->other_pid))
 		goto out;
 	if (file->triggers)
-		stack = event_triggers_call(file, entry, size, ip);
+		stack = event_triggers_call(file, entry, size, ip, 0);
 	if (!file->soft_disabled &&
 	    (!file->filter || filter_match_preds(file->filter, entry, size)))
 		event_write(entry, size);
+	if (file->triggers)
+		stack |= event_triggers_call(file, entry, size, ip, 1);
 	if (stack)
 		trace_stack_from(ip, context->irqs_off);
 out:

@@ -18,6 +18,7 @@ from ..ftrace_events import files as ftrace_event_files
 from ..number import switch
 from ..tree import Directory, File, Node
 from .filters import FilterFile, SystemFilterFile
+from .triggers import files as trigger_files
 
 
 class HasEvents(Protocol):
@@ -213,6 +214,7 @@ def _files(event: TraceEvent) -> Directory:
         {
             "enable": EnableEvent(event),
             "filter": FilterFile(event.filter),
+            **trigger_files(event.triggers),
             "format": Format(event),
             "id": Id(event),
         }

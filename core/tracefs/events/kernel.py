@@ -17,6 +17,7 @@ from ...machine.symbols import TRACER
 from ...memento import Restore, in_order
 from .eventfile import EventFile, EventFiles
 from .filters import EventFilter
+from .triggers import EventTriggers, TriggerServices
 
 
 class SwitchedEvent:
@@ -27,6 +28,7 @@ class SwitchedEvent:
         event: KernelEvent,
         tracepoint: Tracepoint,
         files: EventFiles,
+        services: TriggerServices,
         switched: Callable[[bool], None],
     ) -> None:
         self.event = event
@@ -34,6 +36,7 @@ class SwitchedEvent:
         self._switched = switched
         self.file = EventFile(files, event.number, self._attach)
         self.filter = EventFilter(files, event.number, event.fields)
+        self.triggers = EventTriggers(files, self.file, event.fields, services)
 
     @property
     def group(self) -> str:
@@ -82,6 +85,7 @@ class KernelEvents:
         machine: Machine,
         kallsyms: Kallsyms,
         files: EventFiles,
+        services: TriggerServices,
         switched: Callable[[bool], None],
     ) -> None:
         """Read the guest's events; `switched` is called while one goes on or off."""
@@ -91,7 +95,7 @@ class KernelEvents:
             point, function = f"__event_{event.name}", f"trace_event_{event.name}"
             tracepoint = Tracepoint.find(memory, kallsyms, point, function)
             if tracepoint is not None:
-                self._events.append(SwitchedEvent(event, tracepoint, files, switched))
+                self._events.append(SwitchedEvent(event, tracepoint, files, services, switched))
         self.by_number: Mapping[int, KernelEvent] = {
             each.number: each.event for each in self._events
         }
@@ -105,4 +109,5 @@ class KernelEvents:
         return in_order(
             *(each.file.save() for each in self._events),
             *(each.filter.save() for each in self._events),
+            *(each.triggers.save() for each in self._events),
         )

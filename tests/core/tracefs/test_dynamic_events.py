@@ -45,7 +45,8 @@ def test_definitions_are_added_listed_and_removed(session: Session, sh: Sh) -> N
     assert sh("cat dynamic_events") == both
     assert set(session.boot.tracefs.listdir("events")) - fixed == {"fprobes", "mine"}
     assert session.boot.tracefs.listdir("events/mine") == ["enable", "filter", "out"]
-    assert session.boot.tracefs.listdir("events/mine/out") == ["enable", "format", "id"]
+    files = ["enable", "filter", "format", "hist", "id", "trigger"]
+    assert session.boot.tracefs.listdir("events/mine/out") == files
     sh("echo '-:mine/out' >> dynamic_events")
     assert not session.boot.tracefs.exists("events/mine")
     sh("echo 'f:mine/out vfs_write' > dynamic_events")

@@ -41,7 +41,9 @@ def test_each_system_call_has_an_entry_and_an_exit_event(session: Session, sh: S
         "enable",
         "filter",
         "format",
+        "hist",
         "id",
+        "trigger",
     ]
     ids = [int(sh(f"cat events/syscalls/{name}/id")) for name in names[2:]]
     assert len(set(ids)) == 48
@@ -249,7 +251,8 @@ class Names(Kallsyms):
 def syscalls(session: Session, changed: dict[str, int | None]) -> Syscalls:
     names = Names(session.boot.kallsyms, changed)
     machine, ftrace, ring = session.boot.machine, session.boot.ftrace, session.boot.ring
-    return Syscalls(machine, names, ftrace, ring, EventFiles(machine, names))
+    files, services = EventFiles(machine, names), session.boot.array
+    return Syscalls(machine, names, ftrace, ring, files, services)
 
 
 def test_a_kernel_without_the_symbols_has_no_syscall_events(session: Session) -> None:
