@@ -44,6 +44,7 @@ from .commands import Commands
 from .event import TraceEvent
 from .events.eventfile import EventFiles
 from .events.kernel import KernelEvents
+from .events.pids import EventPids
 from .fprobes import Fprobes
 from .graph import Graph
 from .latency import FORMAT, OVERWRITE, Latency
@@ -142,6 +143,7 @@ class TraceArray:
         taken = {f"{event.group}/{event.name}" for event in (*self.kernel_events, *self.syscalls)}
         callbacks = (self._reset_all, self._update_record_cmd)
         self.fprobes = Fprobes(ftrace, kallsyms, ring, self.event_files, self, taken, *callbacks)
+        self.event_pids = EventPids(self.event_files, kallsyms)
         self.snapshot = Snapshot(ring, self)
         tracer = LatencyTracer(machine, kallsyms)
         self.latency = Latency(tracer, self.snapshot, machine.memory, kallsyms)
@@ -155,7 +157,7 @@ class TraceArray:
         if self.ops is not None:
             parts.append(self.ops.save())
         owned = (self.graph, self.stack, self.profile, self.syscalls, self.fprobes)
-        parts += [self.event_files.save(), self.kernel_events.save()]
+        parts += [self.event_files.save(), self.event_pids.save(), self.kernel_events.save()]
         parts += [
             each.save() for each in (*owned, self.snapshot, self.latency, self.commands.probes)
         ]
