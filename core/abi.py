@@ -231,6 +231,8 @@ class TriggerCommand(IntEnum):
     ENABLE_EVENT = 16
     DISABLE_EVENT = 17
     HIST = 18
+    ENABLE_HIST = 19
+    DISABLE_HIST = 20
 
 
 FIRST_SYSCALL_ID = 0x100

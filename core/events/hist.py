@@ -1,6 +1,6 @@
 """Histograms of events: their definition, and the text of their content.
 
-    hist:keys=FIELD[.MOD][,…][:vals=FIELD[,…]][:sort=FIELD[.descending][,…]][:size=N]
+    hist:[name=NAME:]keys=FIELD[.MOD][,…][:vals=FIELD[,…]][:sort=FIELD[.descending][,…]][:size=N]
 
 A key can have a modifier: hex, sym, sym-offset, execname, syscall, log2, buckets=N or usecs.
 Source: Documentation/trace/histogram.rst, hist_trigger_print_key() and hist_trigger_show() in
@@ -76,6 +76,8 @@ class Hist:
     sort: tuple[tuple[str, bool], ...] = ((HITCOUNT, False),)
     """Names of keys or values, and whether the largest comes first."""
     size: int = _DEFAULT_SIZE
+    name: str = ""
+    """Histograms of several events with one name count together."""
     action: str = field(default="", compare=False)
     """`pause`, `cont` or `clear`, if the definition says so."""
 
@@ -90,7 +92,8 @@ class Hist:
         keys = ",".join(each.text for each in self.keys)
         vals = ",".join([HITCOUNT, *(each.text for each in self.vals)])
         sort = ",".join(f"{name}{'.descending' if down else ''}" for name, down in self.sort)
-        return f"hist:keys={keys}:vals={vals}:sort={sort}:size={self.size}"
+        name = f"name={self.name}:" if self.name else ""
+        return f"hist:{name}keys={keys}:vals={vals}:sort={sort}:size={self.size}"
 
 
 def parse_hist(text: str, fields: Sequence[Field]) -> Hist:
@@ -102,7 +105,7 @@ def parse_hist(text: str, fields: Sequence[Field]) -> Hist:
         name = _ALIASES.get(name, name)
         if part in ("pause", "cont", "continue", "clear"):
             action = "cont" if part == "continue" else part
-        elif equals and value and name in ("keys", "vals", "sort", "size"):
+        elif equals and value and name in ("keys", "vals", "sort", "size", "name"):
             attributes[name] = value
         else:
             raise ValueError(f"unknown part of a histogram: {part or 'nothing'}")
@@ -119,7 +122,8 @@ def parse_hist(text: str, fields: Sequence[Field]) -> Hist:
     sort = tuple(_sort_key(word, known) for word in attributes.get("sort", HITCOUNT).split(","))
     if len(sort) > _MOST_SORT_KEYS:
         raise ValueError(f"a histogram has at most {_MOST_SORT_KEYS} sort keys")
-    hist = Hist(keys, vals, sort, _size(attributes.get("size")), action)
+    size = _size(attributes.get("size"))
+    hist = Hist(keys, vals, sort, size, attributes.get("name", ""), action)
     if hist.key_size > HIST_KEY_SIZE:
         raise ValueError("the keys of a histogram are too long")
     return hist

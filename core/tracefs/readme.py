@@ -104,11 +104,12 @@ Events
         GRP/filter sets that of all events of the group
   events/GRP/EVENT/trigger          commands, executed when the event happens:
         traceon, traceoff, stacktrace, snapshot, enable_event:GRP:EVENT,
-        disable_event:GRP:EVENT, each with [:COUNT] [if FILTER]; !COMMAND
-        removes it
+        disable_event:GRP:EVENT, enable_hist:GRP:EVENT, disable_hist:GRP:EVENT,
+        each with [:COUNT] [if FILTER]; !COMMAND removes it
         hist:keys=FIELD,..[:vals=FIELD,..][:sort=FIELD[.descending]][:size=N]
         counts; a key may end in .hex .sym .sym-offset .execname .syscall
-        .log2 .usecs or .buckets=N, or be stacktrace; :pause, :cont, :clear
+        .log2 .usecs or .buckets=N, or be stacktrace; :pause, :cont, :clear;
+        histograms with one :name= count together
   events/GRP/EVENT/hist             what hist has counted
   set_event_pid                     the tasks whose events are written
   set_event_notrace_pid             the tasks whose events are not written

@@ -93,12 +93,14 @@ struct event_trigger {
 	u32 counted; /* `count` says how often it is still executed */
 	s64 count;
 	u64 filter;  /* struct filter_pred array; 0: always */
-	u64 data;    /* TRIGGER_*_EVENT: struct trace_event_file; TRIGGER_HIST: struct hist_trigger */
+	u64 data;    /* struct hist_trigger for TRIGGER_HIST, struct trace_event_file for others */
 };
 
 #define TRIGGER_ENABLE_EVENT 16
 #define TRIGGER_DISABLE_EVENT 17
 #define TRIGGER_HIST 18
+#define TRIGGER_ENABLE_HIST 19
+#define TRIGGER_DISABLE_HIST 20
 
 /* Execute those due before or after the event is written; return whether it gets a stack trace. */
 int event_triggers_call(struct trace_event_file *file, const struct trace_entry *entry, u32 size,

@@ -42,6 +42,21 @@ static void trigger_enable_event(struct event_trigger *trigger)
 		file->soft_disabled = off;
 }
 
+/* Pause or continue all histograms of another event. */
+static void trigger_enable_hist(struct event_trigger *trigger)
+{
+	struct trace_event_file *file = (struct trace_event_file *)(unsigned long)trigger->data;
+	struct event_trigger *other;
+
+	if (!trigger_counts(trigger))
+		return;
+	for (other = (void *)(unsigned long)file->triggers; other;
+	     other = (void *)(unsigned long)other->next)
+		if (other->command == TRIGGER_HIST)
+			((struct hist_trigger *)(unsigned long)other->data)->paused =
+				trigger->command == TRIGGER_DISABLE_HIST;
+}
+
 /* Whether the trigger can change if this event is written. */
 static int changes_buffer(const struct event_trigger *trigger)
 {
@@ -66,6 +81,10 @@ static int trigger_call(struct event_trigger *trigger, const struct trace_entry 
 	case TRIGGER_ENABLE_EVENT:
 	case TRIGGER_DISABLE_EVENT:
 		trigger_enable_event(trigger);
+		return 0;
+	case TRIGGER_ENABLE_HIST:
+	case TRIGGER_DISABLE_HIST:
+		trigger_enable_hist(trigger);
 		return 0;
 	default:
 		hist_trigger_update((struct hist_trigger *)(unsigned long)trigger->data, entry, size,

@@ -2,6 +2,7 @@
 
     traceon|traceoff|snapshot|stacktrace[:COUNT] [if FILTER]
     enable_event|disable_event:SYSTEM:EVENT[:COUNT] [if FILTER]
+    enable_hist|disable_hist:SYSTEM:EVENT[:COUNT] [if FILTER]
     hist:keys=… [if FILTER]
 
 A `!` in front removes a command. The guest executes them and counts down; a histogram is a map
@@ -32,12 +33,21 @@ from .filters import stored
 
 AVAILABLE = (
     "# Available triggers:\n"
-    "# traceon traceoff snapshot stacktrace enable_event disable_event hist\n"
+    "# traceon traceoff snapshot stacktrace enable_event disable_event "
+    "enable_hist disable_hist hist\n"
 )
 """What the file `trigger` shows without triggers."""
 
 _COMMANDS = {each.name.lower(): each for each in TriggerCommand if each is not TriggerCommand.HIST}
 _EVENT_COMMANDS = (TriggerCommand.ENABLE_EVENT, TriggerCommand.DISABLE_EVENT)
+_TARGET_COMMANDS = (*_EVENT_COMMANDS, TriggerCommand.ENABLE_HIST, TriggerCommand.DISABLE_HIST)
+_TYPES = (
+    {TriggerCommand.TRACEON, TriggerCommand.TRACEOFF},
+    {*_EVENT_COMMANDS},
+    {TriggerCommand.ENABLE_HIST, TriggerCommand.DISABLE_HIST},
+)
+"""Commands of one type, of which an event has one (`trigger_type`)."""
+
 _LINE = re.compile(
     r"(?P<remove>!?)(?P<name>\w+)(?::(?P<rest>\S*))?(?:\s+if\s+(?P<condition>\S.*))?", re.DOTALL
 )
@@ -54,6 +64,9 @@ class Triggered(Protocol):
 
     @property
     def file(self) -> EventFile: ...
+
+    @property
+    def triggers(self) -> EventTriggers: ...
 
 
 class TriggerServices(Protocol):
@@ -113,6 +126,11 @@ class EventTriggers:
         """Return a function that restores the triggers; the machine saves their memory."""
         return attributes(self, "_triggers")
 
+    @property
+    def triggers(self) -> Sequence[Trigger]:
+        """The triggers."""
+        return self._triggers
+
     # Files
 
     def lines(self) -> Iterator[str]:
@@ -150,7 +168,7 @@ class EventTriggers:
         if command is None:
             raise TracefsError(errno.EINVAL)
         target, number = None, match["rest"] or ""
-        if command in _EVENT_COMMANDS:
+        if command in _TARGET_COMMANDS:
             group, _, rest = number.partition(":")
             name, _, number = rest.partition(":")
             target = self._event(group, name)
@@ -225,7 +243,7 @@ class EventTriggers:
         trigger.address = files.blocks.place(row.tobytes())
         self._triggers.insert(0, trigger)
         files.set(self._file.number, "triggers", trigger.address)
-        if trigger.target is not None:
+        if trigger.target is not None and trigger.command in _EVENT_COMMANDS:
             trigger.target.file.use(True)
         self._file.use(True)
 
@@ -239,10 +257,13 @@ class EventTriggers:
         else:
             files.set(self._file.number, "triggers", after)
         self._triggers.remove(trigger)
-        for block in (trigger.address, trigger.filter, trigger.data, trigger.map):
+        for block in (trigger.address, trigger.filter):
             if block:
                 files.blocks.free(block)
-        if trigger.target is not None:
+        if trigger.data and not any(each.data == trigger.data for each in self._everywhere()):
+            files.blocks.free(trigger.data)
+            files.blocks.free(trigger.map)
+        if trigger.target is not None and trigger.command in _EVENT_COMMANDS:
             trigger.target.file.use(False)
         self._file.use(False)
 
@@ -282,8 +303,24 @@ class EventTriggers:
             row["paused"] = action == "pause"
         self._files.memory.write(trigger.data, row.tobytes())
 
+    def _everywhere(self) -> Iterator[Trigger]:
+        """Yield the triggers of all events."""
+        for event in self._services.events:
+            yield from event.triggers.triggers
+
     def _add_hist(self, hist: Hist, condition: str | None) -> None:
+        """Add a histogram; one with a name counts together with those of that name."""
         files = self._files
+        command = np.zeros((), self._layout)
+        named = (each for each in self._everywhere() if each.hist and each.hist.name == hist.name)
+        shared = next(named, None) if hist.name else None
+        if shared is not None:
+            if shared.hist != hist:
+                raise TracefsError(errno.EINVAL, "Invalid argument: another histogram has the name")
+            command["data"] = shared.data
+            trigger = Trigger(TriggerCommand.HIST, 0, hist=hist, data=shared.data, map=shared.map)
+            self._add(trigger, command, condition)
+            return
         row = np.zeros((), self._hist)
         row["nr_keys"], row["nr_vals"] = len(hist.keys), 1 + len(hist.vals)
         row["key_size"], row["max"] = hist.key_size, hist.size
@@ -300,7 +337,6 @@ class EventTriggers:
         row["map"] = counted
         data = files.blocks.place(row.tobytes())
         trigger = Trigger(TriggerCommand.HIST, 0, hist=hist, data=data, map=counted)
-        command = np.zeros((), self._layout)
         command["data"] = data
         try:
             self._add(trigger, command, condition)
@@ -354,10 +390,12 @@ def _stored_field(each: HistField, at: int) -> tuple[int, ...]:
 
 def _same(trigger: Trigger, command: TriggerCommand, target: Triggered | None) -> bool:
     """Return whether an event may not have both triggers (`register_trigger`)."""
-    if command in _EVENT_COMMANDS:
-        same = trigger.target is not None and target is not None
-        return same and (trigger.target.group, trigger.target.name) == (target.group, target.name)  # type: ignore[union-attr]
-    return trigger.command is command
+    kind = next((each for each in _TYPES if command in each), {command})
+    if trigger.command not in kind:
+        return False
+    if trigger.target is None or target is None:
+        return True
+    return (trigger.target.group, trigger.target.name) == (target.group, target.name)
 
 
 class TriggerFile(File):

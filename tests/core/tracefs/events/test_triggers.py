@@ -64,6 +64,7 @@ def test_what_the_kernel_refuses() -> None:
         assert user.refused(f"echo '{wrong}' > {path}")
     assert "Invalid argument" in user.refused(f"echo enable_event:irq:nosuch > {path}")
     user(f"echo traceoff > {path}")
+    assert "exists" in user.refused(f"echo traceon > {path}")
     assert "exists" in user.refused(f"echo traceoff:3 > {path}")
     user(f"echo enable_event:sched:sched_switch > {path}")
     assert "exists" in user.refused(f"echo disable_event:sched:sched_switch > {path}")
@@ -128,3 +129,18 @@ def test_a_checkpoint_keeps_filters_and_triggers() -> None:
     assert user(shown) == before and "Hits: " in before
     user("run syscalls")
     assert user(f"cat {SWITCH}/hist") != ""
+
+
+def test_named_histograms_count_together_and_can_be_paused_by_an_event() -> None:
+    user = User("x86_64")
+    fork, leave = (f"events/sched/sched_process_{what}" for what in ("fork", "exit"))
+    user(f"echo 'hist:name=both:keys=common_pid' > {fork}/trigger")
+    user(f"echo 'hist:name=both:keys=common_pid' > {leave}/trigger")
+    assert "another histogram" in user.refused(f"echo 'hist:name=both:keys=CPU' >> {leave}/trigger")
+    user(f"echo disable_hist:sched:sched_process_exit:1 >> {leave}/trigger")
+    user("run syscalls")
+    # The newest trigger comes first: the histogram is paused by the first exit, before it counts.
+    assert "[paused]" in user(f"cat {leave}/hist") == user(f"cat {fork}/hist")
+    user(f"echo '!disable_hist:sched:sched_process_exit' >> {leave}/trigger")
+    user(f"echo '!hist:name=both:keys=common_pid' > {leave}/trigger")
+    assert user(f"cat {leave}/hist") == "" and "Hits: " in user(f"cat {fork}/hist")
