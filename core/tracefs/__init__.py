@@ -8,6 +8,7 @@ from ..memento import Restore, attributes, in_order
 from .array import TraceArray
 from .buffers import files as buffer_files
 from .events import files as event_files
+from .events.pids import files as event_pid_files
 from .filters import FilterFile
 from .filters import files as filter_files
 from .functions import FunctionTable
@@ -66,6 +67,7 @@ class TracefsTree(Tracefs):
                 **buffer_files(array),
                 **option_files(array),
                 **event_files(array, array.fprobes),
+                **event_pid_files(array.event_pids, bits),
                 **stack_files(array.stack, kallsyms, bits),
             }
         )

@@ -14,9 +14,12 @@ from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
+import numpy as np
+
 from ..abi import SAVED_CMDLINES, saved_cmdline
 from ..arch import Addresses
 from ..errors import MemoryFault, TracefsError
+from ..events.hist import Names
 from ..ftrace.callers import Callers
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.latency import TRACERS as LATENCY_TRACERS
@@ -39,6 +42,9 @@ from ..trace.text.textcontext import TextContext, TextOptions
 from ..trace.text.tracetext import TraceText
 from .commands import Commands
 from .event import TraceEvent
+from .events.eventfile import EventFiles
+from .events.kernel import KernelEvents
+from .events.pids import EventPids
 from .fprobes import Fprobes
 from .graph import Graph
 from .latency import FORMAT, OVERWRITE, Latency
@@ -126,10 +132,18 @@ class TraceArray:
         function = kallsyms.address(FUNCTION_TRACE_CALL, TRACER)
         self.ops = None if function is None else FtraceOps("global_ops", function, pid=True)
         self.profile = Profile(machine, kallsyms, ftrace, self.graph)
-        self.syscalls = Syscalls(machine, kallsyms, ftrace, ring, self._update_record_cmd)
-        taken = {f"{event.group}/{event.name}" for event in self.syscalls}
+        self.event_files = EventFiles(machine, kallsyms)
+        self.syscalls = Syscalls(
+            *(machine, kallsyms, ftrace, ring, self.event_files, self),
+            self._update_record_cmd,
+        )
+        self.kernel_events = KernelEvents(
+            *(machine, kallsyms, self.event_files, self, self._event_switched)
+        )
+        taken = {f"{event.group}/{event.name}" for event in (*self.kernel_events, *self.syscalls)}
         callbacks = (self._reset_all, self._update_record_cmd)
-        self.fprobes = Fprobes(ftrace, kallsyms, ring, taken, *callbacks)
+        self.fprobes = Fprobes(ftrace, kallsyms, ring, self.event_files, self, taken, *callbacks)
+        self.event_pids = EventPids(self.event_files, kallsyms)
         self.snapshot = Snapshot(ring, self)
         tracer = LatencyTracer(machine, kallsyms)
         self.latency = Latency(tracer, self.snapshot, machine.memory, kallsyms)
@@ -143,6 +157,7 @@ class TraceArray:
         if self.ops is not None:
             parts.append(self.ops.save())
         owned = (self.graph, self.stack, self.profile, self.syscalls, self.fprobes)
+        parts += [self.event_files.save(), self.event_pids.save(), self.kernel_events.save()]
         parts += [
             each.save() for each in (*owned, self.snapshot, self.latency, self.commands.probes)
         ]
@@ -162,7 +177,7 @@ class TraceArray:
     @property
     def events(self) -> Sequence[TraceEvent]:
         """All events that exist now."""
-        return [*self.syscalls, *self.fprobes]
+        return [*self.kernel_events, *self.syscalls, *self.fprobes]
 
     def set_tracer(self, name: str) -> None:
         """Switch to the tracer `name` and empty the buffer; no effect if it is on already.
@@ -421,6 +436,7 @@ class TraceArray:
             overran=overrun > 0,
             fprobes=self.fprobes.by_number(),
             syscalls=self.syscalls.by_number,
+            events=self.kernel_events.by_number,
             latency=latency,
         )
 
@@ -492,6 +508,30 @@ class TraceArray:
             self.ftrace.unregister(self.ops)
         undo.callback(setattr, self, "_registered", self._registered)
         self._registered = wanted
+
+    def allocate_snapshot(self) -> None:
+        """Make a spare buffer if none exists."""
+        self.ring.expand()
+        self.snapshot.allocate()
+
+    def hist_names(self) -> Names:
+        """Return the names that histograms of events show."""
+        calls = self.syscalls.by_number.values()
+
+        def symbol(address: int, offset: bool) -> str:
+            if offset:
+                return self.kallsyms.format(address)
+            return self.kallsyms.names_of(np.array([address], np.uint64))[0]
+
+        return Names(
+            symbol, self.cmdlines(), {each.syscall.nr: each.syscall.name for each in calls}
+        )
+
+    def _event_switched(self, on: bool) -> None:
+        """Prepare the buffers for an event that goes on, or note that one went off."""
+        if on:
+            self.ring.expand()
+        self._update_record_cmd()
 
     def _update_record_cmd(self) -> None:
         """Record names of tasks while a tracer or event is on (`tracing_start_cmdline_record`)."""

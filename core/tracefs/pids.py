@@ -1,14 +1,15 @@
 """The tasks whose functions are traced: set_ftrace_pid and set_ftrace_notrace_pid.
 
 White space separates pids; a write accepts all of them or none. The function tracer and
-function_graph obey pids, events do not. Source: pid_open() and pid_write() in
-kernel/trace/ftrace.c, trace_pid_write() in kernel/trace/trace.c.
+function_graph obey these pids; events have files of their own (events/pids.py). Source:
+pid_open() and pid_write() in kernel/trace/ftrace.c, trace_pid_write() in kernel/trace/trace.c.
 """
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Protocol
 
 from ..errors import TracefsError
 from ..ftrace.pids import MAX_PID, FtracePids
@@ -22,12 +23,26 @@ _WORD_MAX = 127
 """Longest word that the kernel accepts, in characters (`PID_BUF_SIZE`)."""
 
 
+class Pids(Protocol):
+    """Tasks to trace, and tasks not to trace."""
+
+    @property
+    def pids(self) -> tuple[int, ...]: ...
+
+    @property
+    def notrace(self) -> tuple[int, ...]: ...
+
+    def set(self, pids: Collection[int], notrace: Collection[int]) -> None:
+        """Choose other tasks."""
+        ...
+
+
 class PidFile(File):
     """The pids to trace, or with `notrace` those not to trace."""
 
     mode = 0o640
 
-    def __init__(self, pids: FtracePids, bits: int, notrace: bool) -> None:
+    def __init__(self, pids: Pids, bits: int, notrace: bool) -> None:
         """`bits` is the width of the kernel's long."""
         self._all = pids
         self._notrace = notrace

@@ -92,6 +92,13 @@ def layouts(byteorder: str, pointer_size: int) -> dict[str, np.dtype[np.void]]:
         "tracepoint": abi.tracepoint(byteorder),
         "syscall_metadata": abi.syscall_metadata(byteorder, pointer_size),
         "syscall_event": abi.syscall_event(byteorder),
+        "trace_event_field": abi.trace_event_field(byteorder, pointer_size),
+        "trace_event_call": abi.trace_event_call(byteorder, pointer_size),
+        "trace_event_file": abi.trace_event_file(byteorder),
+        "filter_pred": abi.filter_pred(byteorder),
+        "event_trigger": abi.event_trigger(byteorder),
+        "hist_field": abi.hist_field(byteorder),
+        "hist_trigger": abi.hist_trigger(byteorder),
         "latency_control": abi.latency_control(byteorder),
         "critical_section": abi.critical_section(byteorder),
         "max_trace_data": abi.max_trace_data(byteorder),
@@ -125,6 +132,25 @@ def test_host_and_guest_agree_on_layouts(images: Images, name: str) -> None:
     assert layout.fields is not None
     of_host = {field: (int(at[1]), at[0].itemsize) for field, at in layout.fields.items()}
     assert members(die) == of_host
+
+
+def test_host_and_guest_agree_on_numbers_of_events() -> None:
+    text = (GUEST / "include" / "trace_events.h").read_text()
+    for prefix, kind in (
+        ("FILTER_KIND", abi.FilterKind),
+        ("FILTER_OP", abi.FilterOp),
+        ("HIST_KIND", abi.HistKind),
+    ):
+        assert enumerated(text, prefix) == {each.name: each.value for each in kind}
+    triggers = {each.name: each.value for each in abi.TriggerCommand if each.value >= 16}
+    assert enumerated(text, "TRIGGER") == triggers
+    probes = {each.name: each.value for each in abi.ProbeCommand}
+    assert all(probes[each.name] == each.value for each in abi.TriggerCommand if each.value < 16)
+    assert enumerated(text, "FIRST")["TRACE_EVENT_ID"] == abi.FIRST_TRACE_EVENT_ID
+    assert enumerated(text, "TRACE_EVENT")["FILES"] == abi.TRACE_EVENT_FILES
+    sizes = enumerated(text, "HIST")
+    for name in ("KEYS_MAX", "VALS_MAX", "KEY_SIZE", "STACK"):
+        assert sizes[name] == getattr(abi, f"HIST_{name}")
 
 
 def enumerated(text: str, prefix: str) -> dict[str, int]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ...core.abi import TraceType
 from ...core.ftrace.state import ENABLED
+from ...core.trace.buffer.details import EVENT
 from ...core.trace.export.records import EVENTS, event_text
 from ...core.trace.text.eventtext import FunctionFormatter
 from ...core.trace.text.fieldtexts import comm_of
@@ -36,6 +37,9 @@ WIDTH = 100
 
 ROWS = 40
 """Rows of a trace that are drawn: the last ones, as the console does."""
+
+_TYPES = 0x100
+"""Added to types of events in the buffer, so that they differ from the kinds of `EVENTS`."""
 
 _CSS = {
     "dim": "opacity:.65",
@@ -198,7 +202,7 @@ class Trace(Shown):
             "cpu": events["cpu"].astype(np.int64),
             "pid": events["pid"].astype(np.int64),
             "comm": _named(events["pid"], lambda pid: comm_of(pid, known)),
-            "event": _named(kinds, lambda kind: EVENTS.get(kind, "unknown")),
+            "event": _named(self._types(), self._event),
             "function": _named(ip, lambda at: names[at], called),
             "caller": _named(parent, lambda at: names[at], traced),
             "depth": depth,
@@ -206,6 +210,20 @@ class Trace(Shown):
             "text": self._texts(np.flatnonzero(~called)),
         }
         return MappingProxyType(found)
+
+    def _types(self) -> NDArray[np.uint16]:
+        """Return the kind of each event; of a trace event of the kernel its type in the buffer."""
+        table = self._text.table
+        kinds = table.events["type"].astype(np.uint16)
+        traced = kinds == EVENT
+        kinds[traced] = _TYPES + table.details.records.ids[table.events["parent"][traced]]
+        return kinds
+
+    def _event(self, kind: int) -> str:
+        if kind < _TYPES:
+            return EVENTS.get(kind, "unknown")
+        event = self._text.context.events.get(kind - _TYPES)
+        return "unknown" if event is None else event.name
 
     def _texts(self, rows: NDArray[np.intp]) -> NDArray[np.str_]:
         """Return a column with the text of the events `rows`."""

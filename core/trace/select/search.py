@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...abi import TraceType
-from ..buffer.details import HIT, RECORD, SYSCALL
+from ..buffer.details import EVENT, HIT, RECORD, SYSCALL
 from ..text.rowmap import RowMap
 from ..text.tracetext import TraceText
 
@@ -75,6 +75,7 @@ class _Names:
         self.nowhere = not (
             len(details.hits)
             or len(details.calls)
+            or len(details.records)
             or text.context.records is not None
             or self._in_name.any()
             or self._in_caller.any()
@@ -97,7 +98,7 @@ class _Names:
         found |= printed & self._in_text[np.where(printed, block["parent"], 0)]
         if self._pids:
             found |= np.isin(block["pid"], self._pids)
-        detailed = np.isin(block["type"], (HIT, SYSCALL, RECORD))
+        detailed = np.isin(block["type"], (HIT, SYSCALL, EVENT, RECORD))
         if self._in_others:
             found |= ~(function | printed | detailed)
         detailed &= ~found

@@ -23,6 +23,7 @@ NOTEBOOK = Path(__file__).parents[3] / "docs" / "notebook.ipynb"
 TRACE = """echo schedule vfs_read > set_ftrace_filter
 echo schedule > set_graph_function
 echo 1 > events/syscalls/enable
+echo 1 > events/sched/enable
 echo {} > current_tracer
 run syscalls"""
 
@@ -39,7 +40,7 @@ def test_columns_have_what_the_exported_table_has(machine: TracedMachine, tracer
     rows = list(
         csv.DictReader(io.StringIO("".join(comma_separated(machine.session.boot.array.text()))))
     )
-    assert len(trace) == len(rows) > 20 and {row["event"] for row in rows} >= {"syscall"}
+    assert len(trace) == len(rows) > 20 and {row["event"] for row in rows} >= {"syscall", "sched_switch"}
     for name, column in trace.columns.items():
         absent = "-1" if name in ("depth", "duration_ns") else ""
         assert [str(each) for each in column.tolist()] == [row[name] or absent for row in rows]
