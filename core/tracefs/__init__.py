@@ -7,6 +7,7 @@ import threading
 from ..memento import Restore, attributes, in_order
 from .array import TraceArray
 from .buffers import files as buffer_files
+from .errorlog import files as error_files
 from .events import files as event_files
 from .filters import FilterFile
 from .filters import files as filter_files
@@ -65,6 +66,7 @@ class TracefsTree(Tracefs):
                 **snapshot_files(array.ring, array.snapshot),
                 **buffer_files(array),
                 **option_files(array),
+                **error_files(array.error_log),
                 **event_files(array, array.fprobes),
                 **stack_files(array.stack, kallsyms, bits),
             }

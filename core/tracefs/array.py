@@ -38,6 +38,7 @@ from ..trace.text.graphtext import graph_text
 from ..trace.text.textcontext import TextContext, TextOptions
 from ..trace.text.tracetext import TraceText
 from .commands import Commands
+from .errorlog import ErrorLog
 from .event import TraceEvent
 from .fprobes import Fprobes
 from .graph import Graph
@@ -73,6 +74,9 @@ MARK_SIZE = 1024
 MARKER_COMM = "sh"
 """Name of the task that writes to trace_marker."""
 
+BUFFER_PERCENT = 50
+"""Percentage of a full buffer at which poll first finds a CPU's pipe readable."""
+
 _MARK_OFFSET = 1 << 20  # above the stacks of host calls
 _MARK_PAGES = 4
 
@@ -88,6 +92,7 @@ OPTIONS: Mapping[str, bool] = MappingProxyType(
         "context-info": True,
         FORMAT: False,
         OVERWRITE: True,
+        "disable_on_free": False,
         "irq-info": True,
         "markers": True,
         "function-trace": True,
@@ -118,6 +123,7 @@ class TraceArray:
         self.tracing_on = True
         self.clock = LOCAL
         self.tracing_cpumask = (1 << len(machine.vcpus)) - 1
+        self.buffer_percent = BUFFER_PERCENT
         self.options = dict(OPTIONS)
         self.function_options = dict(FUNCTION_OPTIONS)
         self.graph = Graph(machine, kallsyms, ftrace)
@@ -129,7 +135,8 @@ class TraceArray:
         self.syscalls = Syscalls(machine, kallsyms, ftrace, ring, self._update_record_cmd)
         taken = {f"{event.group}/{event.name}" for event in self.syscalls}
         callbacks = (self._reset_all, self._update_record_cmd)
-        self.fprobes = Fprobes(ftrace, kallsyms, ring, taken, *callbacks)
+        self.error_log = ErrorLog(lambda: max(vcpu.ticks for vcpu in machine.vcpus))
+        self.fprobes = Fprobes(ftrace, kallsyms, ring, taken, *callbacks, self.error_log)
         self.snapshot = Snapshot(ring, self)
         tracer = LatencyTracer(machine, kallsyms)
         self.latency = Latency(tracer, self.snapshot, machine.memory, kallsyms)
@@ -138,11 +145,11 @@ class TraceArray:
 
     def save(self) -> Restore:
         """Return a function that restores tracer, events and settings, after `ftrace`."""
-        kept = ("tracer", "tracing_on", "clock", "tracing_cpumask", "_registered")
+        kept = ("tracer", "tracing_on", "clock", "tracing_cpumask", "_registered", "buffer_percent")
         parts = [attributes(self, *kept, "options", "function_options")]
         if self.ops is not None:
             parts.append(self.ops.save())
-        owned = (self.graph, self.stack, self.profile, self.syscalls, self.fprobes)
+        owned = (self.graph, self.stack, self.profile, self.syscalls, self.fprobes, self.error_log)
         parts += [
             each.save() for each in (*owned, self.snapshot, self.latency, self.commands.probes)
         ]

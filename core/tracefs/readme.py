@@ -91,6 +91,8 @@ Events of your own
         is an event at the entry of FUNC with all registers; -:EVENT removes
         one; TYPE is u8 to u64, s8 to s64, x8 to x64 or symbol
 
+  error_log                         why the last definitions were refused; > clears
+
 Events
   events/syscalls/                  sys_enter_CALL and sys_exit_CALL, by call
   events/GRP/EVENT/enable           1 is on, 0 off; GRP/enable and events/enable
@@ -105,7 +107,10 @@ Buffers
   buffer_total_size_kb              KiB for all CPUs
   snapshot                          a spare buffer: 1 swaps it with the one in
                                     use, 0 frees it, other numbers clear it
-  per_cpu/cpuN/                     trace, trace_pipe, stats and size of one CPU
+  per_cpu/cpuN/                     trace, trace_pipe, stats, snapshot and size of
+                                    one CPU
+  free_buffer                       closing it frees the memory of the buffers
+  buffer_percent                    poll on a CPU's pipe waits for so full a buffer
 """
 
 FTRACED = """\

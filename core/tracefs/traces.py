@@ -25,6 +25,9 @@ class Events(Protocol):
         """The ring buffers."""
         ...
 
+    buffer_percent: int
+    """How full a CPU's buffer must be before poll finds its pipe readable, in percent."""
+
     def text(self, cpu: int | None = None) -> TraceText:
         """Return the events of one CPU or of all."""
         ...
@@ -119,8 +122,8 @@ class TracePipe(File):
 
     @property
     def ready(self) -> bool:
-        """Whether there are unread events."""
-        return self._events.ring.in_buffer(self._cpu) > 0
+        """Whether there are unread events; of one CPU, whether buffer_percent is reached."""
+        return _readable(self._events, self._cpu)
 
     def ended(self, read_before: bool) -> bool:
         """As `tracing_wait_pipe`: a reader that has read something ends with tracing_on."""
@@ -134,6 +137,7 @@ class TracePipeRaw(File):
     consumes = True
 
     def __init__(self, events: Events, cpu: int) -> None:
+        self._events = events
         self._ring = events.ring
         self._cpu = cpu
 
@@ -143,12 +147,19 @@ class TracePipeRaw(File):
 
     @property
     def ready(self) -> bool:
-        """Whether there are unread events."""
-        return self._ring.in_buffer(self._cpu) > 0
+        """Whether poll finds it readable: buffer_percent is reached."""
+        return _readable(self._events, self._cpu)
 
     def ended(self, read_before: bool) -> bool:
         """Return False: a reader always waits."""
         return False
+
+
+def _readable(events: Events, cpu: int | None) -> bool:
+    """As `ring_buffer_poll_wait`, which asks for a percentage only of one CPU's buffer."""
+    if not events.ring.in_buffer(cpu):
+        return False
+    return cpu is None or events.ring.filled(cpu, events.buffer_percent)
 
 
 class TraceMarker(File):

@@ -106,7 +106,8 @@ class RingBuffer:
         self.layout = layout
         self._descriptors = descriptors
         self._now = now
-        self._settle = settle
+        self.settle = settle
+        """Runs the guest until no CPU is inside the tracer."""
         self.expanded = False
         self.resets = 0
         """Number of resets: equal counters after a reset do not mean equal events."""
@@ -216,7 +217,7 @@ class RingBuffer:
         pages = max(-(-kb * 1024 // DATA_SIZE), MIN_PAGES)
         if pages * RB_PAGE_SIZE > self._regions[0].room:
             raise TracefsError(errno.ENOMEM)
-        self._settle()
+        self.settle()
         changing = [each for each in self._chosen(cpu) if self._regions[each].pages != pages]
         self._prepare(changing, pages)
         for each in changing:
@@ -224,6 +225,19 @@ class RingBuffer:
         self.expanded = True
         for each in self._chosen(cpu):
             self._size_kb[each] = kb
+
+    def free(self) -> None:
+        """Give up the memory of all buffers but the least, and their events (`free_buffer`)."""
+        self.settle()
+        self._prepare(self.cpus, MIN_PAGES)
+        for each in self.cpus:
+            self._resize_pages(each, MIN_PAGES)
+        self.expanded = True
+        self._size_kb = [0] * len(self._size_kb)
+
+    def filled(self, cpu: int, percent: int) -> bool:
+        """Return whether `percent` of the pages of `cpu` are in use (`full_hit`)."""
+        return 100 * self._used(cpu)[1] >= percent * self._regions[cpu].pages
 
     def _prepare(self, cpus: Sequence[int], pages: int) -> None:
         """Map new buffers for all `cpus`, or for none and raise ENOMEM."""
@@ -268,7 +282,7 @@ class RingBuffer:
 
     def exchange(self, others: Sequence[Contents]) -> tuple[Contents, ...]:
         """Replace the contents of all buffers by `others`, and return the old contents."""
-        self._settle()
+        self.settle()
         self.resets += 1
         present = tuple(self._contents(cpu) for cpu in self.cpus)
         for cpu, contents in enumerate(others):
@@ -297,7 +311,7 @@ class RingBuffer:
 
     def reset(self, cpu: int | None = None) -> None:
         """Discard the events of one CPU or all, and reset the counters."""
-        self._settle()
+        self.settle()
         self.resets += 1
         for each in self._chosen(cpu):
             self._regions[each].view()[:, :16] = 0
@@ -402,7 +416,7 @@ class RingBuffer:
 
     def consume(self, cpu: int | None = None, limit: int | None = None) -> Consumed:
         """Take the events out, or only the oldest `limit` of them."""
-        self._settle()
+        self.settle()
         lost = {}
         for each in self._chosen(cpu):
             overrun = self._get(each, "overrun")
@@ -423,7 +437,7 @@ class RingBuffer:
 
     def consume_page(self, cpu: int) -> bytes:
         """Take the unread events of one page out, as a page for readers; b"" if there are none."""
-        self._settle()
+        self.settle()
         overrun = self._get(cpu, "overrun")
         while self.in_buffer(cpu):
             head, count = self._used(cpu)
