@@ -62,6 +62,10 @@ class Services(Protocol):
         """Swap the ring buffer of `cpu`, or of all, with the spare one (`UPDATE_MAX_TR`)."""
         ...
 
+    def died(self, cpu: int) -> None:
+        """Note that `cpu` has oopsed or panicked; its report is in dmesg."""
+        ...
+
 
 class NoServices:
     """The answers of a machine without tracing."""
@@ -96,6 +100,9 @@ class NoServices:
         """Do nothing."""
 
     def update_max(self, cpu: int | None) -> None:
+        """Do nothing."""
+
+    def died(self, cpu: int) -> None:
         """Do nothing."""
 
 
@@ -147,3 +154,7 @@ class LateServices:
     def stack_max(self, vcpu: Vcpu, used: int, ip: int) -> None:
         """Pass it on."""
         self._services.stack_max(vcpu, used, ip)
+
+    def died(self, cpu: int) -> None:
+        """Pass it on."""
+        self._services.died(cpu)

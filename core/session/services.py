@@ -80,6 +80,10 @@ class TracingServices(FtraceServices):
         else:
             self._array.snapshot.swap_cpu(cpu)
 
+    def died(self, cpu: int) -> None:
+        """Dump the trace to dmesg, if ftrace_dump_on_oops says so."""
+        self._array.commands.dump_on_oops(cpu)
+
     def stack_max(self, vcpu: Vcpu, used: int, ip: int) -> None:
         """Have the stack tracer look at the stack of `vcpu`."""
         self._array.stack.check_stack(vcpu, used, ip)

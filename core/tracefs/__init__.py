@@ -71,7 +71,9 @@ class TracefsTree(Tracefs):
                 **stack_files(array.stack, kallsyms, bits),
             }
         )
-        super().__init__(root, lock, {"/proc": proc_files(array.stack, machine, ftrace)})
+        super().__init__(
+            root, lock, {"/proc": proc_files(array.stack, machine, ftrace, array.commands)}
+        )
 
     def save(self) -> Restore:
         """Return a function that restores the filter words that wait for a module."""

@@ -150,9 +150,7 @@ class TraceArray:
         if self.ops is not None:
             parts.append(self.ops.save())
         owned = (self.graph, self.stack, self.profile, self.syscalls, self.fprobes, self.error_log)
-        parts += [
-            each.save() for each in (*owned, self.snapshot, self.latency, self.commands.probes)
-        ]
+        parts += [each.save() for each in (*owned, self.snapshot, self.latency, self.commands)]
         return in_order(*parts)
 
     @property

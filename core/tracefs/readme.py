@@ -81,6 +81,11 @@ How much of a stack is used
   stack_trace                       the calls on the stack at that time
   stack_trace_filter                functions to check at; empty means all
 
+After an oops
+  /proc/sys/kernel/ftrace_dump_on_oops
+                                    dumps the trace into dmesg: 1 of all CPUs,
+                                    2 of the one that oopsed
+
 NMIs
   /proc/sys/kernel/nmi_watchdog     1 sends one to each CPU every 10 s, 0 stops;
                                     a CPU that takes no ticks is reported
