@@ -75,6 +75,8 @@ class RingBufferFlag(IntFlag):
     CLOCK_COUNTER = 1 << 2
     RECORD_CMD = 1 << 3
     FUNCTION_OFF = 1 << 4
+    CLOCK_GLOBAL = 1 << 5
+    CLOCK_JIFFIES = 1 << 6
 
 
 class Hypercall(IntEnum):
@@ -169,6 +171,7 @@ class TraceType(IntEnum):
     WAKE = 3
     STACK = 4
     PRINT = 5
+    RAW_DATA = 18
     GRAPH_RET = 10
     GRAPH_ENT = 11
 

@@ -48,9 +48,12 @@ struct cpu_clock {
 
 #define RB_RECORD_ON (1u << 0) /* tracing_on: events are written */
 #define RB_OVERWRITE (1u << 1) /* if full: overwrite the oldest page, else drop new events */
-#define RB_CLOCK_COUNTER (1u << 2) /* time stamps count events on all CPUs, not nanoseconds */
+#define RB_CLOCK_COUNTER (1u << 2) /* time stamps are not those of this CPU: they count events
+				    * on all CPUs, unless RB_CLOCK_GLOBAL or _JIFFIES is set */
 #define RB_RECORD_CMD (1u << 3) /* a tracer or event is on that records names of tasks */
 #define RB_FUNCTION_OFF (1u << 4) /* the function tracer has stopped, but its sites are patched */
+#define RB_CLOCK_GLOBAL (1u << 5) /* nanoseconds that never decrease from one CPU to another */
+#define RB_CLOCK_JIFFIES (1u << 6) /* ticks since the kernel started */
 
 struct ring_buffer_cpu {
 	u64 pages;         /* guest address of sub-buffer 0, or 0 until allocated */
@@ -250,6 +253,7 @@ struct saved_cmdline {
 #define TRACE_GRAPH_RET 10
 #define TRACE_GRAPH_ENT 11
 #define TRACE_PRINT 5 /* tracing_mark_write: ip, then text with its NUL */
+#define TRACE_RAW_DATA 18 /* tracing_mark_raw_write: u32 id, then bytes */
 
 #define TRACE_FLAG_IRQS_OFF 0x01
 #define TRACE_FLAG_NEED_RESCHED 0x04

@@ -8,10 +8,10 @@
 
 volatile unsigned long ftrace_pid_list;
 
-/* Whether the current task is not traced. */
-int ftrace_ignore_task(void)
+/* Whether the current task is not traced, by the list at `address`; 0: all tasks are. */
+int ftrace_pid_ignored(u64 address)
 {
-	const struct ftrace_pids *list = (const struct ftrace_pids *)ftrace_pid_list;
+	const struct ftrace_pids *list = (const struct ftrace_pids *)(unsigned long)address;
 	unsigned long pids;
 	u32 pid = this_cpu->pid;
 
@@ -21,6 +21,11 @@ int ftrace_ignore_task(void)
 	return (list->nr && !ftrace_lookup_ip(pids, list->nr, pid)) ||
 	       (list->no_nr &&
 		ftrace_lookup_ip(pids + (unsigned long)list->nr * sizeof(u64), list->no_nr, pid));
+}
+
+int ftrace_ignore_task(void)
+{
+	return ftrace_pid_ignored(ftrace_pid_list);
 }
 
 /* `op` is the entry of ftrace_ops_list. */

@@ -42,6 +42,12 @@ DEFAULT_KB = 1408
 
 MIN_PAGES = 2
 
+_CLOCK = (
+    RingBufferFlag.CLOCK_COUNTER,
+    RingBufferFlag.CLOCK_GLOBAL,
+    RingBufferFlag.CLOCK_JIFFIES,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Stats:
@@ -158,9 +164,10 @@ class RingBuffer:
         """Choose what a full buffer does: overwrite old events, or drop new ones."""
         self._set_flag(RingBufferFlag.OVERWRITE, on, None)
 
-    def set_counter(self, on: bool) -> None:
-        """Stamp events with their number instead of the time."""
-        self._set_flag(RingBufferFlag.CLOCK_COUNTER, on, None)
+    def set_clock(self, flags: RingBufferFlag) -> None:
+        """Stamp events with the time of another clock; `flags` are those in `_CLOCK`."""
+        for flag in _CLOCK:
+            self._set_flag(flag, bool(flags & flag), None)
 
     @property
     def record_cmd(self) -> bool:

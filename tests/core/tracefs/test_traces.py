@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from dynftrace.core.abi import TraceType
 from dynftrace.core.errors import TracefsError
 from dynftrace.core.session.session import Session
 
@@ -100,9 +101,9 @@ def test_invalid_markers_are_refused(session: Session, sh: Sh) -> None:
 
 def test_the_counter_numbers_events(session: Session, sh: Sh) -> None:
     at_once(session)
-    assert sh("cat trace_clock") == "[local] counter\n"
+    assert sh("cat trace_clock") == "[local] global counter uptime perf mono mono_raw boot tai\n"
     sh("echo x > trace_marker; echo counter > trace_clock")
-    assert sh("cat trace_clock") == "local [counter]\n"
+    assert sh("cat trace_clock") == "local global [counter] uptime perf mono mono_raw boot tai\n"
     sh("echo schedule > set_ftrace_filter; echo function > current_tracer; run boot")
     lines = [line for line in sh("cat trace").splitlines() if not line.startswith("#")]
     numbers = [int(line.split(":")[0].split()[-1]) for line in lines]
@@ -129,3 +130,44 @@ def test_saved_cmdlines_name_the_tasks_of_the_trace(sh: Sh) -> None:
     names = dict(line.split(" ", 1) for line in sh("cat saved_cmdlines").splitlines())
     for match in events(sh("cat trace")):
         assert match["comm"].strip() == names[match["pid"]]
+
+
+def stamps(text: str) -> list[int]:
+    """Return the time stamps of a trace in microseconds, or as they are if they are no times."""
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return [int(line.split(": ")[0].split()[-1].replace(".", "")) for line in lines]
+
+
+def test_the_global_clock_never_goes_back(session: Session, sh: Sh) -> None:
+    sh("echo global > trace_clock; echo schedule > set_ftrace_filter")
+    sh("echo function > current_tracer")
+    for _ in range(8):
+        sh("run locks")
+        before = session.boot.ring.events().events
+        latest = int(before["ts"].max())
+        sh("echo x > trace_marker")
+        events = session.boot.ring.events().events
+        mark = events[events["type"] == TraceType.PRINT][-1]
+        assert mark["ts"] >= latest and {*before["cpu"].tolist()} == {0, 1}
+
+
+def test_the_uptime_counts_hundredths_of_a_second(session: Session, sh: Sh) -> None:
+    jiffies = session.boot.kallsyms.address("jiffies")
+    assert jiffies is not None
+    sh("echo uptime > trace_clock; echo schedule > set_ftrace_filter")
+    first = session.boot.machine.memory.read_int(jiffies) // 10
+    sh("echo function > current_tracer; sleep 0.05; run locks")
+    last = session.boot.machine.memory.read_int(jiffies) // 10
+    found = stamps(sh("cat trace"))
+    assert found == sorted(found) and {*found} <= {*range(first, last + 1)} and last - first >= 4
+    assert len({*found}) >= 3
+    assert f"now ts: {last}\n" in sh("cat per_cpu/cpu1/stats")
+
+
+@pytest.mark.parametrize("clock", ["perf", "mono", "mono_raw", "boot", "tai"])
+def test_clocks_of_the_same_time_stamp_alike(sh: Sh, clock: str) -> None:
+    sh(f"echo {clock} > trace_clock; echo x > trace_marker")
+    assert f"[{clock}]" in sh("cat trace_clock")
+    (stamp,) = stamps(sh("cat trace"))
+    now = float(re.search(r"now ts: +([\d.]+)", sh("cat per_cpu/cpu0/stats"))[1])  # type: ignore[index]
+    assert 0 <= now * 1e6 - stamp < 1e6
