@@ -279,6 +279,16 @@ def ring_buffer_cpu(byteorder: str) -> np.dtype[np.void]:
     return _layout(_RING_BUFFER_CPU, byteorder)
 
 
+TRACE_ARRAY_CPUS = 8
+
+
+def trace_array(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct trace_array` of the guest's tracer.h: the buffers of an instance."""
+    fields: list[Any] = [("pids", "u8"), ("unused", "u8")]
+    fields.append(("buffers", _RING_BUFFER_CPU, (TRACE_ARRAY_CPUS,)))
+    return _layout(fields, byteorder)
+
+
 def host_request(byteorder: str) -> np.dtype[np.void]:
     """Return `struct host_request`."""
     return _layout(_HOST_REQUEST, byteorder)

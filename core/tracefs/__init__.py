@@ -14,6 +14,7 @@ from .filters import files as filter_files
 from .functions import FunctionTable
 from .functions import files as function_files
 from .graph import files as graph_files
+from .instances import Instances
 from .latency import files as latency_files
 from .options import files as option_files
 from .pids import files as pid_files
@@ -40,7 +41,7 @@ __all__ = [
 
 
 class TracefsTree(Tracefs):
-    """The tree of one trace array."""
+    """The tree of one machine: its top trace array, and the instances."""
 
     def __init__(self, array: TraceArray, lock: threading.RLock) -> None:
         self.array = array
@@ -52,8 +53,10 @@ class TracefsTree(Tracefs):
             **stack_filter_files(array.stack, ftrace, self.functions),
         }
         switch, graph = array.set_profile, array.graph
+        self.instances = Instances(array, self.functions)
         root = Directory(
             {
+                "instances": self.instances,
                 **readme_files(ftrace.ftraced is not None),
                 **tracer_files(array),
                 **function_files(self.functions),
@@ -76,10 +79,11 @@ class TracefsTree(Tracefs):
         )
 
     def save(self) -> Restore:
-        """Return a function that restores the filter words that wait for a module."""
-        return in_order(*(attributes(file, "waiting") for file in self._filters.values()))
+        """Return a function that restores instances, and filter words that wait for a module."""
+        waiting = (attributes(file, "waiting") for file in self._filters.values())
+        return in_order(self.instances.save(), *waiting)
 
     def module_loaded(self, name: str) -> None:
         """Apply the filter words that wait for the module `name`. Raises `FtraceBug`."""
-        for file in self._filters.values():
+        for file in (*self._filters.values(), *self.instances.filters):
             file.module_loaded(name)

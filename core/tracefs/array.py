@@ -24,7 +24,7 @@ from ..ftrace.stacktrace import StackTracer
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from ..machine.symbols import TRACER
-from ..memento import Restore, in_order
+from ..memento import Restore, attributes, in_order
 from ..trace.buffer.contents import Contents
 from ..trace.buffer.events import EventTable
 from ..trace.buffer.follower import Follower
@@ -66,6 +66,8 @@ class TraceArray(BaseArray):
         ops = None if function is None else FtraceOps("global_ops", function, pid=True)
         super().__init__(machine, kallsyms, ftrace, ring, ops)
         self._follower = Follower(ring)
+        self.others: tuple[BaseArray, ...] = ()
+        """The other trace arrays: the instances."""
         self.graph = Graph(machine, kallsyms, ftrace)
         self.callers = Callers(machine, ftrace)
         self.stack = StackTracer(machine, ftrace, kallsyms, self.callers)
@@ -78,6 +80,10 @@ class TraceArray(BaseArray):
         self.latency = Latency(tracer, self.snapshot, machine.memory, kallsyms)
         self.commands = Commands(machine, ftrace, self.snapshot, self)
 
+    def follow_others(self) -> None:
+        """Record names of tasks if any trace array needs them."""
+        self._update_record_cmd()
+
     def set_tracing_on(self, on: bool) -> None:
         """Start or stop writing events."""
         self.commands.probes.set_tracing_on(on)
@@ -87,7 +93,8 @@ class TraceArray(BaseArray):
         """Return a function that restores tracer, events and settings, after `ftrace`."""
         owned = (self.graph, self.stack, self.profile, self.syscalls, self.fprobes)
         owned_too = (self.latency, self.commands)
-        return in_order(super().save(), *(each.save() for each in (*owned, *owned_too)))
+        kept = attributes(self, "others")
+        return in_order(super().save(), kept, *(each.save() for each in (*owned, *owned_too)))
 
     def tracers(self) -> tuple[str, ...]:
         """Return the names of the tracers whose code this guest has."""
@@ -176,9 +183,9 @@ class TraceArray(BaseArray):
 
     def forget(self, ips: Addresses) -> None:
         """Remove call sites that no longer exist from all hashes, registered or not."""
-        if self.ops is not None:
-            self.ops.filter_hash = self.ops.filter_hash.forget(ips)
-            self.ops.notrace_hash = self.ops.notrace_hash.forget(ips)
+        super().forget(ips)
+        for other in self.others:
+            other.forget(ips)
         self.graph.forget(ips)
         self.commands.forget(ips)
         self.stack.forget(ips)
@@ -298,5 +305,9 @@ class TraceArray(BaseArray):
 
     def _update_record_cmd(self) -> None:
         """Record names of tasks while a tracer or event is on (`tracing_start_cmdline_record`)."""
-        tracing = self.tracer in RECORDING_NAMES or any(event.on for event in self.events)
+        tracing = (
+            self.tracer in RECORDING_NAMES
+            or any(event.on for event in self.events)
+            or any(other.tracer != NOP for other in self.others)
+        )
         self.ring.set_record_cmd(tracing)

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from types import MappingProxyType
 
 from ..abi import SAVED_CMDLINES, saved_cmdline
+from ..arch import Addresses
 from ..errors import MemoryFault, TracefsError
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.latency import MaxTrace
@@ -250,6 +251,12 @@ class BaseArray:
                 self.ftrace.set_hashes(self.ops, notrace_hash=chosen)
             else:
                 self.ftrace.set_hashes(self.ops, filter_hash=chosen)
+
+    def forget(self, ips: Addresses) -> None:
+        """Remove call sites that no longer exist from all hashes, registered or not."""
+        if self.ops is not None:
+            self.ops.filter_hash = self.ops.filter_hash.forget(ips)
+            self.ops.notrace_hash = self.ops.notrace_hash.forget(ips)
 
     # Text
 

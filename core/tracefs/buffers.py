@@ -94,6 +94,7 @@ class _FreeOnClose(Handle):
 
     def close(self) -> None:
         """Free the buffers; with the option disable_on_free, recording stops first."""
+        super().close()
         if self._buffers.options["disable_on_free"]:
             self._buffers.set_tracing_on(False)
         self._buffers.ring.free()

@@ -8,10 +8,11 @@ kernel/trace/ftrace.c, trace_pid_write() in kernel/trace/trace.c.
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Protocol
 
 from ..errors import TracefsError
-from ..ftrace.pids import MAX_PID, FtracePids
+from ..ftrace.pids import MAX_PID
 from .number import kstrtoul
 from .tree import File, Node
 
@@ -22,12 +23,30 @@ _WORD_MAX = 127
 """Longest word that the kernel accepts, in characters (`PID_BUF_SIZE`)."""
 
 
+class Pids(Protocol):
+    """The tasks whose functions a trace array traces."""
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Tasks that are traced, ascending; empty means all."""
+        ...
+
+    @property
+    def notrace(self) -> tuple[int, ...]:
+        """Tasks that are not traced, ascending."""
+        ...
+
+    def set(self, pids: Collection[int], notrace: Collection[int]) -> None:
+        """Trace only `pids` (all tasks if empty) except `notrace`."""
+        ...
+
+
 class PidFile(File):
     """The pids to trace, or with `notrace` those not to trace."""
 
     mode = 0o640
 
-    def __init__(self, pids: FtracePids, bits: int, notrace: bool) -> None:
+    def __init__(self, pids: Pids, bits: int, notrace: bool) -> None:
         """`bits` is the width of the kernel's long."""
         self._all = pids
         self._notrace = notrace
@@ -69,7 +88,7 @@ class PidFile(File):
         self._put((*self._pids, *added))
 
 
-def files(pids: FtracePids, bits: int) -> Mapping[str, Node]:
+def files(pids: Pids, bits: int) -> Mapping[str, Node]:
     """Return the files of this module by name; `bits` is the width of the kernel's long."""
     return {
         "set_ftrace_pid": PidFile(pids, bits, notrace=False),

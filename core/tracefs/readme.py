@@ -45,6 +45,11 @@ Tracing
   options/func_stack_trace          1: each event is followed by its callers
   saved_cmdlines                    names of tasks by pid
 
+Several traces at once
+  instances/                        mkdir NAME makes a directory with a trace of its
+                                    own: buffers, function tracer, filter, pids,
+                                    clock, options and markers; rmdir removes it
+
 Calls and returns, with current_tracer function_graph
   set_graph_function                functions traced with all they call
   set_graph_notrace                 functions not traced, nor what they call

@@ -208,12 +208,16 @@ class SavedCmdlines(File):
         return "".join(f"{pid} {comm}\n" for pid, comm in self._traced.cmdlines().items())
 
 
-def files(traced: Traced) -> Mapping[str, Node]:
-    """Return the files of this module by name."""
+def array_files(traced: Traced) -> Mapping[str, Node]:
+    """Return the files of this module that each trace array has."""
     return {
         "trace": Trace(traced),
         "trace_pipe": TracePipe(traced),
         "trace_marker": TraceMarker(traced),
         "trace_clock": TraceClock(traced),
-        "saved_cmdlines": SavedCmdlines(traced),
     }
+
+
+def files(traced: Traced) -> Mapping[str, Node]:
+    """Return the files of this module by name."""
+    return {**array_files(traced), "saved_cmdlines": SavedCmdlines(traced)}

@@ -16,7 +16,6 @@ class OpenFile:
     def __init__(self, file: File, *, write: bool, truncate: bool) -> None:
         """Open `file`. Raises what `File.open` raises."""
         self._file = file
-        self._write = write
         self.written = truncate
         """Whether something may take effect when it is closed."""
         self._handle = file.open(write=write, truncate=truncate)
@@ -62,5 +61,4 @@ class OpenFile:
 
     def close(self) -> None:
         """Close the file. Raises what `Handle.close` raises."""
-        if self._write:
-            self._handle.close()
+        self._handle.close()

@@ -37,6 +37,7 @@ typedef struct latency_control latency_control;
 typedef struct wakeup_control wakeup_control;
 typedef struct critical_section critical_section;
 typedef struct max_trace_data max_trace_data;
+typedef struct trace_array trace_array;
 
 DESCRIBE(cpu_clock);
 DESCRIBE(cpu_local);
@@ -63,3 +64,4 @@ DESCRIBE(latency_control);
 DESCRIBE(wakeup_control);
 DESCRIBE(critical_section);
 DESCRIBE(max_trace_data);
+DESCRIBE(trace_array);

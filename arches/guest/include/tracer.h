@@ -97,6 +97,16 @@ void *array_buffer_lock_reserve(volatile struct ring_buffer_cpu *buffer, unsigne
 void array_buffer_unlock_commit(volatile struct ring_buffer_cpu *buffer);
 void array_trace_stack(volatile struct ring_buffer_cpu *buffer, unsigned long ip, u32 irqs_off);
 
+/*
+ * Have the next task switch record the names of both tasks: an event was written to `tr`. The
+ * kernel's switch compares the events of the main buffer with those at the last one.
+ */
+static inline __attribute__((always_inline)) void tracing_record_later(struct trace_array *tr)
+{
+	if (tr)
+		this_cpu->buffer.named = ~(u32)this_cpu->buffer.entries;
+}
+
 /* The time by a clock other than that of this CPU; `flags` are a buffer's. */
 u64 trace_clock_of(u32 flags);
 

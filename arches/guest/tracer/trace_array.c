@@ -25,6 +25,7 @@ static int array_function(struct trace_array *tr, unsigned long ip, unsigned lon
 	entry->ip = ip;
 	entry->parent_ip = parent_ip;
 	array_buffer_unlock_commit(buffer);
+	tracing_record_later(tr);
 	return 1;
 }
 

@@ -64,6 +64,7 @@ static long mark_print(struct trace_array *tr, unsigned long ip, const char *tex
 		entry->ip = ip;
 		mark_copy(entry->buf, text, len, size - sizeof(*entry));
 		array_buffer_unlock_commit(array_buffer(tr));
+		tracing_record_later(tr);
 	}
 	trace_recursion_end(recursion);
 	this_cpu->irqs_disabled = irqs_off;
@@ -95,6 +96,7 @@ long tracing_mark_raw_write(const char *data, unsigned long len, struct trace_ar
 	if (entry) {
 		mark_copy((char *)&entry->id, data, len, size - sizeof(struct trace_entry));
 		array_buffer_unlock_commit(array_buffer(tr));
+		tracing_record_later(tr);
 	}
 	trace_recursion_end(recursion);
 	this_cpu->irqs_disabled = irqs_off;

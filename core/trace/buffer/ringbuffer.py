@@ -29,8 +29,9 @@ from ...errors import MemoryFault, TracefsError
 from ...memento import Restore, attributes, in_order
 from .contents import COUNTERS, Contents
 from .events import EventTable
+from .pool import MemoryPool, PoolRegion
 from .rawpages import tell_lost, unread_pages
-from .ringmemory import BufferMemory, Descriptor, Region
+from .ringmemory import BufferMemory, Descriptors, Region
 from .subbuffer import DATA_SIZE, Decoded, PageFormat
 from .timetext import time_text
 
@@ -95,9 +96,9 @@ class RingBuffer:
     def __init__(
         self,
         memory: BufferMemory,
-        descriptors: Sequence[Descriptor],
+        descriptors: Descriptors,
         layout: PageFormat,
-        base: int,
+        place: int | MemoryPool,
         *,
         now: Callable[[int], int],
         settle: Callable[[], None] = lambda: None,
@@ -105,9 +106,9 @@ class RingBuffer:
     ) -> None:
         """Allocate buffers of minimal size that record in overwrite mode.
 
-        `descriptors` are writable views of each CPU's `struct ring_buffer_cpu`; `base` is
-        the guest address of `Region.limit` free bytes for each CPU; `now(cpu)` returns a
-        CPU's time; `settle` runs the guest until no CPU is in the tracer.
+        `descriptors` are writable views of each CPU's `struct ring_buffer_cpu`; `place` is
+        the guest address of `Region.limit` free bytes for each CPU, or what to take pages from;
+        `now(cpu)` returns a CPU's time; `settle` runs the guest until no CPU is in the tracer.
         """
         self.layout = layout
         self._descriptors = descriptors
@@ -122,13 +123,15 @@ class RingBuffer:
         self._size_kb = [MINIMAL_KB] * len(descriptors)
         self._overrun_seen = [0] * len(descriptors)
         limit = Region.limit(layout.pointer_size)
-        self._regions = [
-            Region(memory, base + cpu * limit, limit, f"{name}{cpu}")
+        self._regions: list[Region | PoolRegion] = [
+            Region(memory, place + cpu * limit, limit, f"{name}{cpu}")
+            if isinstance(place, int)
+            else PoolRegion(place, f"{name}{cpu}")
             for cpu in range(len(descriptors))
         ]
         self._prepare(self.cpus, MIN_PAGES)
-        for cpu, descriptor in enumerate(descriptors):
-            descriptor["flags"] = RingBufferFlag.RECORD_ON | RingBufferFlag.OVERWRITE
+        for cpu in self.cpus:
+            descriptors[cpu]["flags"] = RingBufferFlag.RECORD_ON | RingBufferFlag.OVERWRITE
             self._take(cpu, MIN_PAGES)
 
     @property
@@ -241,6 +244,11 @@ class RingBuffer:
             self._resize_pages(each, MIN_PAGES)
         self.expanded = True
         self._size_kb = [0] * len(self._size_kb)
+
+    def release(self) -> None:
+        """Give all memory back: the buffers must not be used again."""
+        for region in self._regions:
+            region.free()
 
     def filled(self, cpu: int, percent: int) -> bool:
         """Return whether `percent` of the pages of `cpu` are in use (`full_hit`)."""
