@@ -190,11 +190,15 @@ class _Group(Directory):
         }
 
 
+def array_files(array: HasEvents) -> Mapping[str, Node]:
+    """Return the files of this module that each trace array has."""
+    return {"events": _Events(array), "set_event": SetEvent(array)}
+
+
 def files(array: HasEvents, fprobes: Fprobes) -> Mapping[str, Node]:
     """Return the files of this module by name."""
     return {
         "available_events": AvailableEvents(array),
         "dynamic_events": DynamicEvents(fprobes),
-        "events": _Events(array),
-        "set_event": SetEvent(array),
+        **array_files(array),
     }

@@ -8,7 +8,7 @@ trace_ok_for_array() in kernel/trace/trace.c, 6.1.
 from __future__ import annotations
 
 import errno
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 
 from .. import abi
@@ -24,6 +24,7 @@ from ..trace.buffer.ringbuffer import RingBuffer
 from ..trace.buffer.ringmemory import Descriptor
 from .array import TraceArray
 from .basearray import FUNCTION, NOP, BaseArray
+from .event import TraceEvent
 from .latency import OVERWRITE
 
 FUNCTION_TRACE_CALL = "array_function_trace_call"
@@ -153,6 +154,11 @@ class Instance(BaseArray):
         self.pids.free()
         self.ring.release()
         self._pool.give(self._address)
+
+    @property
+    def events(self) -> Sequence[TraceEvent]:
+        """Its events: none, since the guest writes events to the top array alone."""
+        return ()
 
     def tracers(self) -> tuple[str, ...]:
         """Return the names of the tracers that instances can have."""

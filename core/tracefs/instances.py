@@ -19,6 +19,7 @@ from ..trace.buffer.pool import MemoryPool
 from .array import TraceArray
 from .buffers import files as buffer_files
 from .errorlog import files as error_files
+from .events import array_files as event_files
 from .filters import FilterFile, function_files
 from .functions import FunctionTable
 from .instance import Instance
@@ -50,6 +51,7 @@ class InstanceDirectory(Directory, Owner):
                 **buffer_files(instance),
                 **option_files(instance),
                 **error_files(instance.error_log),
+                **event_files(instance),
             }
         )
         for file in _files(self):
