@@ -16,7 +16,7 @@ class OpenFile:
     def __init__(self, file: File, *, write: bool, truncate: bool) -> None:
         """Open `file`. Raises what `File.open` raises."""
         self._file = file
-        self.written = truncate
+        self.written = truncate or file.owner is not None
         """Whether something may take effect when it is closed."""
         self._handle = file.open(write=write, truncate=truncate)
         self._content: bytes | None = None

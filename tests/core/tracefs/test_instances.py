@@ -38,7 +38,7 @@ def refused(session: Session, what: str, *path: str) -> int:
     return caught.value.errno
 
 
-@pytest.mark.parametrize("arch", ["x86_64", "i386", "ppc64", "mips32", "arm64", "x86_64-2008"])
+@pytest.mark.parametrize("arch", ["x86_64", "ppc64", "mips", "arm64"])
 def test_each_traces_what_its_own_filter_says(arch: str) -> None:
     sh = User(arch)
     sh("mkdir instances/a instances/b")
@@ -53,7 +53,11 @@ def test_each_traces_what_its_own_filter_says(arch: str) -> None:
     stamp = re.compile(r" +\d+\.\d{6}")
     # Each saw the same calls in the same tasks; only the moments of writing differ.
     of_a, of_b, of_top = (
-        sorted(stamp.sub("", row) for row in rows(sh(f"cat {place}trace")) if ": schedule" in row)
+        sorted(
+            stamp.sub("", row)
+            for row in rows(sh(f"cat {place}trace"))
+            if re.search(r": \.?schedule ", row)
+        )
         for place in ("instances/a/", "instances/b/", "")
     )
     assert len(of_a) > 5
@@ -121,10 +125,8 @@ def test_memory_is_bounded_and_given_back(session: Session, sh: Sh) -> None:
     assert caught.value.errno == errno.ENOMEM and 10 < made < 40
     assert len(tracefs.listdir("instances")) == made
     assert refused(session, "write", "instances/i0/buffer_size_kb", "60000") == errno.ENOMEM
-    sh(
-        "echo function > instances/i0/current_tracer; run boot; echo nop > instances/i0/current_tracer"
-    )
-    sh("echo x > instances/i0/trace_marker")
+    sh("cd instances/i0; echo function > current_tracer; run boot; echo nop > current_tracer")
+    sh("echo x > trace_marker; cd ../..")
     text = sh("cat instances/i0/trace")
     assert refused(session, "write", "instances/i0/buffer_size_kb", "60000") == errno.ENOMEM
     assert sh("cat instances/i0/trace") == text and len(rows(text)) == 1
