@@ -77,6 +77,7 @@ class RingBufferFlag(IntFlag):
     FUNCTION_OFF = 1 << 4
     CLOCK_GLOBAL = 1 << 5
     CLOCK_JIFFIES = 1 << 6
+    RECORD_TGID = 1 << 7
 
 
 class Hypercall(IntEnum):
@@ -256,7 +257,7 @@ _HOST_REQUEST = [
     ("name", "S32"),
 ]
 
-_SAVED_CMDLINE = [("pid", "i4"), ("comm", f"S{TASK_COMM_LEN}")]
+_SAVED_CMDLINE = [("pid", "i4"), ("tgid", "i4"), ("comm", f"S{TASK_COMM_LEN}")]
 
 
 def _layout(fields: list[Any], byteorder: str) -> np.dtype[np.void]:

@@ -7,6 +7,7 @@ import threading
 from ..memento import Restore, attributes, in_order
 from .array import TraceArray
 from .buffers import files as buffer_files
+from .cmdlines import files as cmdline_files
 from .errorlog import files as error_files
 from .events import files as event_files
 from .filters import FilterFile
@@ -26,7 +27,7 @@ from .stack import files as stack_files
 from .stack import filter_files as stack_filter_files
 from .tracers import files as tracer_files
 from .traces import files as trace_files
-from .tree import Directory, File, Handle, Tracefs
+from .tree import Directory, File, FixedFile, Handle, Tracefs
 
 __all__ = [
     "Directory",
@@ -66,6 +67,8 @@ class TracefsTree(Tracefs):
                 **latency_files(array.latency),
                 **profile_files(array.profile, switch, graph, machine, kallsyms),
                 **trace_files(array),
+                **cmdline_files(array.tasks),
+                "printk_formats": FixedFile(""),
                 **snapshot_files(array.ring, array.snapshot),
                 **buffer_files(array),
                 **option_files(array),

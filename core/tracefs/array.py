@@ -52,6 +52,9 @@ RECORDING_NAMES = (FUNCTION_GRAPH, *LATENCY_TRACERS, FUNCTION)
 In the kernel, the latency tracers record them themselves, in their own probes.
 """
 
+PRINTK = "trace_printk_on"
+"""The guest variable for the option trace_printk."""
+
 FUNCTION_TRACE_CALL = "function_trace_call"
 """The guest function that the function tracer registers."""
 
@@ -168,6 +171,15 @@ class TraceArray(BaseArray):
                 self._update_registration(undo)
         if name == OVERWRITE:
             self.ring.set_overwrite(value)
+        elif name == "trace_printk":
+            self._set_printk(value)
+        self._update_record_cmd()
+
+    def _set_printk(self, on: bool) -> None:
+        """Let messages of the kernel into the trace, or not."""
+        address = self.kallsyms.address(PRINTK, TRACER)
+        if address is not None:
+            self.machine.memory.write_int(address, on, 4)
 
     def _function(self) -> int | None:
         """Return the guest function for the current tracer; None if the guest lacks it."""
@@ -305,9 +317,11 @@ class TraceArray(BaseArray):
 
     def _update_record_cmd(self) -> None:
         """Record names of tasks while a tracer or event is on (`tracing_start_cmdline_record`)."""
+        events = any(event.on for event in self.events)
         tracing = (
             self.tracer in RECORDING_NAMES
-            or any(event.on for event in self.events)
+            or (events and self.options["record-cmd"])
             or any(other.tracer != NOP for other in self.others)
         )
+        self.ring.set_record_tgid(events and self.options["record-tgid"])
         self.ring.set_record_cmd(tracing)

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from types import MappingProxyType
 
-from ..abi import SAVED_CMDLINES, saved_cmdline
 from ..arch import Addresses
-from ..errors import MemoryFault, TracefsError
+from ..errors import TracefsError
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.latency import MaxTrace
 from ..ftrace.ops import FtraceHash, FtraceOps
@@ -21,10 +20,10 @@ from ..trace.buffer.events import EventTable
 from ..trace.buffer.ringbuffer import RingBuffer
 from ..trace.text.dumptext import latency_text
 from ..trace.text.eventtext import function_text
-from ..trace.text.fieldtexts import cmdlines
 from ..trace.text.textcontext import LatencyFormat, TextContext, TextOptions
 from ..trace.text.tracetext import TraceText
 from .clocks import CLOCKS, LOCAL, TraceClocks
+from .cmdlines import SavedTasks
 from .errorlog import ErrorLog
 from .latency import FORMAT, OVERWRITE, kernel_release
 from .snapshot import Snapshot
@@ -52,9 +51,12 @@ OPTIONS: Mapping[str, bool] = MappingProxyType(
         "verbose": False,
         "raw": False,
         "hex": False,
+        "trace_printk": True,
         "annotate": True,
         "context-info": True,
         FORMAT: False,
+        "record-cmd": True,
+        "record-tgid": False,
         OVERWRITE: True,
         "disable_on_free": False,
         "irq-info": True,
@@ -64,12 +66,15 @@ OPTIONS: Mapping[str, bool] = MappingProxyType(
 )
 """The supported options, in the kernel's order and with its defaults."""
 
+TOP_OPTIONS = ("trace_printk", "record-cmd")
+"""Those that only the top array has."""
+
 FUNC_STACK_TRACE = "func_stack_trace"
 FUNCTION_OPTIONS: Mapping[str, bool] = MappingProxyType({FUNC_STACK_TRACE: False})
 """The options of the function tracer."""
 
 _TEXT = ("print-parent", "sym-offset", "sym-addr", "verbose", "raw", "hex")
-_TEXT_OPTIONS = (*_TEXT, "annotate", "context-info", "irq-info")
+_TEXT_OPTIONS = (*_TEXT, "annotate", "record-tgid", "context-info", "irq-info")
 
 
 class BaseArray:
@@ -100,6 +105,7 @@ class BaseArray:
         self.function_options = dict(FUNCTION_OPTIONS)
         self.error_log = ErrorLog(lambda: max(vcpu.ticks for vcpu in machine.vcpus))
         self.snapshot = Snapshot(ring, self)
+        self.tasks = SavedTasks(machine, kallsyms)
         self._address = address
         self._clocks = TraceClocks(machine, kallsyms)
         self._registered = False
@@ -262,15 +268,7 @@ class BaseArray:
 
     def cmdlines(self) -> Mapping[int, str]:
         """Return the names of tasks by pid, as the guest saved them."""
-        address = self.kallsyms.address("saved_cmdlines")
-        if address is None:
-            return {}
-        byteorder = self.machine.port.facts.byteorder
-        size = SAVED_CMDLINES * saved_cmdline(byteorder).itemsize
-        try:
-            return cmdlines(self.machine.memory.read(address, size), byteorder)
-        except MemoryFault:
-            return {}
+        return self.tasks.names()
 
     def text(self, cpu: int | None = None) -> TraceText:
         """Return the events of all buffers, or of `cpu`, as text; the header counts all CPUs."""
@@ -312,6 +310,7 @@ class BaseArray:
             cpus=self.cpus,
             pointer_size=self.machine.port.facts.pointer_size,
             cmdlines=self.cmdlines(),
+            tgids=self.tasks.tgids() if self.options["record-tgid"] else None,
             clock_in_ns=self.clock_in_ns,
             in_buffer=in_buffer,
             written=in_buffer + overrun,

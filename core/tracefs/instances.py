@@ -27,7 +27,7 @@ from .options import files as option_files
 from .pids import files as pid_files
 from .snapshot import files as snapshot_files
 from .tracers import files as tracer_files
-from .traces import array_files
+from .traces import files as trace_files
 from .tree import Directory, File, Node, Owner
 
 MOST_BYTES = 64 << 20
@@ -46,7 +46,7 @@ class InstanceDirectory(Directory, Owner):
                 **tracer_files(instance),
                 **self.filters,
                 **pid_files(instance.pids, bits),
-                **array_files(instance),
+                **trace_files(instance),
                 **snapshot_files(instance.ring, instance.snapshot),
                 **buffer_files(instance),
                 **option_files(instance),

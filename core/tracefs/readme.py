@@ -44,6 +44,9 @@ Tracing
   trace_options, options/           options of the text and of the tracers
   options/func_stack_trace          1: each event is followed by its callers
   saved_cmdlines                    names of tasks by pid
+  saved_cmdlines_size               number of tasks whose names are kept
+  saved_tgids                       thread groups by pid, for events with the
+                                    option record-tgid
 
 Several traces at once
   instances/                        mkdir NAME makes a directory with a trace of its

@@ -1,4 +1,4 @@
-"""What was traced: trace, trace_pipe, trace_marker, trace_clock, saved_cmdlines."""
+"""What was traced: trace, trace_pipe, trace_marker and trace_clock."""
 
 from __future__ import annotations
 
@@ -79,10 +79,6 @@ class Marked(Protocol):
 
 class Traced(Events, Clocked, Marked, Protocol):
     """A trace array, as far as all files of this module need it."""
-
-    def cmdlines(self) -> Mapping[int, str]:
-        """Return the names of tasks by pid."""
-        ...
 
 
 class Trace(File):
@@ -197,27 +193,11 @@ class TraceClock(File):
         self._clocked.set_clock(text.strip())
 
 
-class SavedCmdlines(File):
-    """The names of tasks that were traced; a tracer or an event must have been on."""
-
-    def __init__(self, traced: Traced) -> None:
-        self._traced = traced
-
-    def read(self) -> str:
-        """Return lines of `pid comm`."""
-        return "".join(f"{pid} {comm}\n" for pid, comm in self._traced.cmdlines().items())
-
-
-def array_files(traced: Traced) -> Mapping[str, Node]:
-    """Return the files of this module that each trace array has."""
+def files(traced: Traced) -> Mapping[str, Node]:
+    """Return the files of this module by name."""
     return {
         "trace": Trace(traced),
         "trace_pipe": TracePipe(traced),
         "trace_marker": TraceMarker(traced),
         "trace_clock": TraceClock(traced),
     }
-
-
-def files(traced: Traced) -> Mapping[str, Node]:
-    """Return the files of this module by name."""
-    return {**array_files(traced), "saved_cmdlines": SavedCmdlines(traced)}

@@ -53,6 +53,7 @@ struct cpu_clock {
 #define RB_RECORD_CMD (1u << 3) /* a tracer or event is on that records names of tasks */
 #define RB_FUNCTION_OFF (1u << 4) /* the function tracer has stopped, but its sites are patched */
 #define RB_CLOCK_GLOBAL (1u << 5) /* nanoseconds that never decrease from one CPU to another */
+#define RB_RECORD_TGID (1u << 7) /* an event is on, and the thread groups of tasks are wanted */
 #define RB_CLOCK_JIFFIES (1u << 6) /* ticks since the kernel started */
 
 struct ring_buffer_cpu {
@@ -236,13 +237,20 @@ struct multi_stop_data {
 	void *data;
 };
 
-/* Names of tasks for the trace: the kernel's symbol `saved_cmdlines` has
- * SAVED_CMDLINES entries. Unused ones have pid 0. With RB_RECORD_CMD, the first
- * switch after an event records the names of both tasks. */
-#define SAVED_CMDLINES 128
+/* Names and thread groups of tasks for the trace. The kernel's symbol `savedcmd` points to the
+ * table, which the host may replace. Unused entries have pid 0. With RB_RECORD_CMD or
+ * RB_RECORD_TGID, the first switch after an event records both tasks. */
+#define SAVED_CMDLINES 128 /* entries of the table at first */
 struct saved_cmdline {
 	s32 pid;
-	char comm[16];
+	s32 tgid; /* 0: not recorded */
+	char comm[16]; /* empty: not recorded */
+};
+
+struct saved_cmdlines_buffer {
+	u32 cmdline_num; /* entries in use */
+	u32 unused;
+	struct saved_cmdline cmdlines[];
 };
 
 /* Events in the ring buffer, after the u32 header. */

@@ -181,6 +181,10 @@ class RingBuffer:
         """Choose whether the names of tasks are recorded after an event (saved_cmdlines)."""
         self._set_flag(RingBufferFlag.RECORD_CMD, on, None)
 
+    def set_record_tgid(self, on: bool) -> None:
+        """Choose whether the thread groups of tasks are recorded after an event (saved_tgids)."""
+        self._set_flag(RingBufferFlag.RECORD_TGID, on, None)
+
     def set_function_off(self, off: bool) -> None:
         """Make the function tracer ignore calls from sites that stay patched, or not."""
         self._set_flag(RingBufferFlag.FUNCTION_OFF, off, None)

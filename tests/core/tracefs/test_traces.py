@@ -171,3 +171,42 @@ def test_clocks_of_the_same_time_stamp_alike(sh: Sh, clock: str) -> None:
     (stamp,) = stamps(sh("cat trace"))
     now = float(re.search(r"now ts: +([\d.]+)", sh("cat per_cpu/cpu0/stats"))[1])  # type: ignore[index]
     assert 0 <= now * 1e6 - stamp < 1e6
+
+
+def test_the_table_of_names_has_the_size_that_was_asked_for(session: Session, sh: Sh) -> None:
+    assert sh("cat saved_cmdlines_size saved_cmdlines saved_tgids printk_formats") == "128\n"
+    sh("echo function > current_tracer; run syscalls")
+    many = sh("cat saved_cmdlines").splitlines()
+    sh("echo 2 > saved_cmdlines_size; run syscalls")
+    few = sh("cat saved_cmdlines").splitlines()
+    assert 0 < len(few) <= 2 < len(many) and {*few} <= {*many, *few}
+    sh("echo 32768 > saved_cmdlines_size; run syscalls")
+    assert len(sh("cat saved_cmdlines").splitlines()) > 2
+    assert sh("cat saved_cmdlines_size") == "32768\n"
+    for size in ("0", "32769"):
+        with pytest.raises(TracefsError) as caught:
+            session.boot.tracefs.write("saved_cmdlines_size", size)
+        assert caught.value.errno == errno.EINVAL
+
+
+def test_names_and_thread_groups_are_recorded_by_options(sh: Sh) -> None:
+    sh("echo 0 > options/record-cmd; echo 1 > options/record-tgid")
+    sh("echo 1 > events/enable; run syscalls")
+    assert sh("cat saved_cmdlines") == ""
+    pairs = [line.split() for line in sh("cat saved_tgids").splitlines()]
+    assert len(pairs) > 1 and all(pid == tgid for pid, tgid in pairs)
+    shown = {*re.findall(r" +<\.\.\.>-(\d+) +\( *(\d+)\) \[", sh("cat trace"))}
+    assert shown and shown <= {(pid, tgid) for pid, tgid in pairs}
+    sh("echo 1 > options/record-cmd; echo 0 > options/record-tgid; run syscalls")
+    assert "syscalls" in sh("cat saved_cmdlines") and "(" not in sh("tail -1 trace")[:40]
+
+
+def test_without_trace_printk_the_kernel_writes_no_messages(sh: Sh) -> None:
+    text = "SNAPSHOT NOT ALLOCATED"
+    sh("echo 1 > snapshot; echo 'vfs_read:snapshot:1' > set_ftrace_filter; echo 0 > snapshot")
+    sh("echo notrace_printk > trace_options; run syscalls")
+    assert text not in sh("cat trace; cat tracing_on")
+    sh("echo '!vfs_read:snapshot:0' > set_ftrace_filter; echo 1 > tracing_on")
+    sh("echo trace_printk > trace_options; echo 'vfs_read:snapshot:1' > set_ftrace_filter")
+    sh("echo 0 > snapshot; run syscalls")
+    assert text in sh("cat trace")
