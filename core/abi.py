@@ -177,6 +177,66 @@ class TraceType(IntEnum):
     GRAPH_ENT = 11
 
 
+FIRST_TRACE_EVENT_ID = 0x20
+"""First `trace_entry.type` of the kernel's trace events, below `FIRST_SYSCALL_ID`."""
+
+LAST_TRACE_EVENT_ID = 0xFF
+
+TRACE_EVENT_FILES = 0x480
+"""Types below it can have a filter and triggers."""
+
+FILTER_ACCEPT = 0xFFFF_FFFF
+FILTER_REJECT = 0xFFFF_FFFE
+
+HIST_KEYS_MAX = 3
+HIST_VALS_MAX = 16
+HIST_KEY_SIZE = 256
+HIST_STACK = 16
+
+
+class FilterKind(IntEnum):
+    """`filter_pred.kind`: what is compared; `hist_field.kind` has the same, and more."""
+
+    NUMBER = 0
+    STRING = 1
+    DYN_STRING = 2
+    COMM = 3
+    CPU = 4
+
+
+class HistKind(IntEnum):
+    """`hist_field.kind`, if it is not a `FilterKind`."""
+
+    HITCOUNT = 16
+    TIMESTAMP = 17
+    STACK = 18
+
+
+class FilterOp(IntEnum):
+    """`filter_pred.op`."""
+
+    EQ = 0
+    NE = 1
+    LT = 2
+    LE = 3
+    GT = 4
+    GE = 5
+    BAND = 6
+    GLOB = 7
+
+
+class TriggerCommand(IntEnum):
+    """`event_trigger.command`; the first four are those of `ProbeCommand`."""
+
+    TRACEON = 1
+    TRACEOFF = 2
+    STACKTRACE = 3
+    SNAPSHOT = 4
+    ENABLE_EVENT = 16
+    DISABLE_EVENT = 17
+    HIST = 18
+
+
 FIRST_SYSCALL_ID = 0x100
 """First `trace_entry.type` of system call events: two for each call, below `FIRST_EVENT_ID`."""
 
@@ -336,6 +396,62 @@ def syscall_metadata(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     long = f"u{pointer_size}"
     fields: list[Any] = [("name", long), ("nb_args", f"i{pointer_size}")]
     fields += [(name, long, (SYSCALL_ARGS_MAX,)) for name in ("types", "args")]
+    return _layout(fields, byteorder)
+
+
+def trace_event_field(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
+    """Return `struct trace_event_field` of the guest's trace_events.h."""
+    fields = [(name, f"u{pointer_size}") for name in ("type", "name")]
+    numbers = ("offset", "size", "is_signed", "unused")
+    return _layout([*fields, *((name, "u4") for name in numbers)], byteorder)
+
+
+def trace_event_call(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
+    """Return `struct trace_event_call`: pointers to the description of an event."""
+    names = ("system", "name", "print_fmt", "fields")
+    return _layout([(name, f"u{pointer_size}") for name in names], byteorder)
+
+
+def trace_event_file(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct trace_event_file`: the switches of an event."""
+    fields = [("enabled", "u4"), ("soft_disabled", "u4"), ("filter", "u8"), ("triggers", "u8")]
+    return _layout(fields, byteorder)
+
+
+def filter_pred(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct filter_pred`: one test of a filter."""
+    numbers = ("kind", "op", "offset", "size", "is_signed", "on_true", "on_false", "invert")
+    fields = [(name, "u4") for name in numbers]
+    return _layout([*fields, ("value", "u8"), ("pattern", "u8")], byteorder)
+
+
+def event_trigger(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct event_trigger`: a command of an event."""
+    fields = [("next", "u8"), ("command", "u4"), ("counted", "u4"), ("count", "i8")]
+    return _layout([*fields, ("filter", "u8"), ("data", "u8")], byteorder)
+
+
+_HIST_FIELD = [
+    *(
+        (name, "u4")
+        for name in ("kind", "offset", "size", "is_signed", "log2", "key_offset", "key_size")
+    ),
+    ("unused", "u4"),
+    ("buckets", "u8"),
+]
+
+
+def hist_field(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct hist_field`: a key or a value of a histogram."""
+    return _layout(_HIST_FIELD, byteorder)
+
+
+def hist_trigger(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct hist_trigger`: a histogram."""
+    numbers = ("nr_keys", "nr_vals", "key_size", "bits", "max", "entries", "paused", "lock")
+    fields: list[Any] = [(name, "u4") for name in numbers]
+    fields += [(name, "u8") for name in ("hits", "drops", "map")]
+    fields += [("keys", _HIST_FIELD, (HIST_KEYS_MAX,)), ("vals", _HIST_FIELD, (HIST_VALS_MAX,))]
     return _layout(fields, byteorder)
 
 

@@ -13,8 +13,11 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
 from ..arch import Addresses
 from ..errors import TracefsError
+from ..events.hist import Names
 from ..ftrace.callers import Callers
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.latency import TRACERS as LATENCY_TRACERS
@@ -36,6 +39,8 @@ from ..trace.text.tracetext import TraceText
 from .basearray import FUNCTION, NOP, BaseArray
 from .commands import Commands
 from .event import TraceEvent
+from .events.eventfile import EventFiles
+from .events.kernel import KernelEvents
 from .fprobes import Fprobes
 from .graph import Graph
 from .latency import OVERWRITE, Latency
@@ -75,10 +80,20 @@ class TraceArray(BaseArray):
         self.callers = Callers(machine, ftrace)
         self.stack = StackTracer(machine, ftrace, kallsyms, self.callers)
         self.profile = Profile(machine, kallsyms, ftrace, self.graph)
-        self.syscalls = Syscalls(machine, kallsyms, ftrace, ring, self._update_record_cmd)
-        taken = {f"{event.group}/{event.name}" for event in self.syscalls}
+        self.event_files = EventFiles(machine, kallsyms)
+        self.syscalls = Syscalls(
+            *(machine, kallsyms, ftrace, ring, self.event_files, self),
+            self._update_record_cmd,
+        )
+        self.kernel_events = KernelEvents(
+            *(machine, kallsyms, self.event_files, self, self._event_switched)
+        )
+        taken = {f"{event.group}/{event.name}" for event in (*self.kernel_events, *self.syscalls)}
         callbacks = (self._reset_all, self._update_record_cmd)
-        self.fprobes = Fprobes(ftrace, kallsyms, ring, taken, *callbacks, self.error_log)
+        self.fprobes = Fprobes(
+            *(ftrace, kallsyms, ring, self.event_files, self, taken, *callbacks),
+            self.error_log,
+        )
         tracer = LatencyTracer(machine, kallsyms)
         self.latency = Latency(tracer, self.snapshot, machine.memory, kallsyms)
         self.commands = Commands(machine, ftrace, self.snapshot, self)
@@ -95,7 +110,7 @@ class TraceArray(BaseArray):
     def save(self) -> Restore:
         """Return a function that restores tracer, events and settings, after `ftrace`."""
         owned = (self.graph, self.stack, self.profile, self.syscalls, self.fprobes)
-        owned_too = (self.latency, self.commands)
+        owned_too = (self.event_files, self.kernel_events, self.latency, self.commands)
         kept = attributes(self, "others")
         return in_order(super().save(), kept, *(each.save() for each in (*owned, *owned_too)))
 
@@ -108,7 +123,7 @@ class TraceArray(BaseArray):
     @property
     def events(self) -> Sequence[TraceEvent]:
         """All events that exist now."""
-        return [*self.syscalls, *self.fprobes]
+        return [*self.kernel_events, *self.syscalls, *self.fprobes]
 
     def set_tracer(self, name: str) -> None:
         """Switch to the tracer `name` and empty the buffer; no effect if it is on already.
@@ -257,6 +272,7 @@ class TraceArray(BaseArray):
             super().context(in_buffer, overrun, section),
             fprobes=self.fprobes.by_number(),
             syscalls=self.syscalls.by_number,
+            events=self.kernel_events.by_number,
         )
 
     def _switch(self, name: str) -> None:
@@ -314,6 +330,30 @@ class TraceArray(BaseArray):
                 self.graph.stop()
         wanted = self.tracer in (FUNCTION, *LATENCY_TRACERS) and self.options["function-trace"]
         self._register(wanted, undo)
+
+    def allocate_snapshot(self) -> None:
+        """Make a spare buffer if none exists."""
+        self.ring.expand()
+        self.snapshot.allocate()
+
+    def hist_names(self) -> Names:
+        """Return the names that histograms of events show."""
+        calls = self.syscalls.by_number.values()
+
+        def symbol(address: int, offset: bool) -> str:
+            if offset:
+                return self.kallsyms.format(address)
+            return self.kallsyms.names_of(np.array([address], np.uint64))[0]
+
+        return Names(
+            symbol, self.cmdlines(), {each.syscall.nr: each.syscall.name for each in calls}
+        )
+
+    def _event_switched(self, on: bool) -> None:
+        """Prepare the buffers for an event that goes on, or note that one went off."""
+        if on:
+            self.ring.expand()
+        self._update_record_cmd()
 
     def _update_record_cmd(self) -> None:
         """Record names of tasks while a tracer or event is on (`tracing_start_cmdline_record`)."""

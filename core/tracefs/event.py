@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from ..events.fields import COMMON, COMMON_SIZE, Field
 
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A field of an event in the ring buffer; offset and size are in bytes."""
+if TYPE_CHECKING:
+    from .events.eventfile import EventFile
+    from .events.filters import EventFilter
+    from .events.triggers import EventTriggers
 
-    kind: str
-    """Its C type."""
-    name: str
-    offset: int
-    size: int
-    signed: bool = False
-
-
-COMMON = (
-    Field("unsigned short", "common_type", 0, 2),
-    Field("unsigned char", "common_flags", 2, 1),
-    Field("unsigned char", "common_preempt_count", 3, 1),
-    Field("int", "common_pid", 4, 4, True),
-)
-"""The fields at the start of every event: `struct trace_entry`."""
-
-COMMON_SIZE = 8
+__all__ = ["COMMON", "COMMON_SIZE", "Described", "Field", "TraceEvent", "format_text"]
 
 
 class TraceEvent(Protocol):
@@ -61,6 +46,21 @@ class TraceEvent(Protocol):
     @property
     def print_fmt(self) -> str:
         """How the event is printed, in C."""
+        ...
+
+    @property
+    def file(self) -> EventFile:
+        """Its switches."""
+        ...
+
+    @property
+    def filter(self) -> EventFilter:
+        """Its filter."""
+        ...
+
+    @property
+    def triggers(self) -> EventTriggers:
+        """Its triggers."""
         ...
 
     def switch(self, on: bool) -> None:

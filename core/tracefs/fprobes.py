@@ -8,7 +8,8 @@ kernel/trace/trace_dynevent.c, kernel/trace/trace_fprobe.c.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import chain
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from ..memento import Restore, attributes, in_order
 from ..trace.buffer.ringbuffer import RingBuffer
 from .errorlog import ErrorLog
 from .event import COMMON_SIZE, Field
+from .events.eventfile import EventFile, EventFiles
+from .events.filters import EventFilter
+from .events.triggers import EventTriggers, TriggerServices
 
 FUNCTION = "fentry_trace_func"
 """The guest function that writes a hit."""
@@ -39,6 +43,10 @@ class FprobeEvent:
         self.fprobe = fprobe
         self.number = number
         """Number of its type in the ring buffer."""
+        self.file = EventFile(fprobes.files, number, self._attach)
+        fields = self._filterable
+        self.filter = EventFilter(fprobes.files, number, fields)
+        self.triggers = EventTriggers(fprobes.files, self.file, fields, fprobes.services)
         self.ops: FtraceOps | None = None
         """The ops that is registered while the event is on."""
         self.was_on = False
@@ -75,7 +83,21 @@ class FprobeEvent:
 
     def switch(self, on: bool) -> None:
         """Switch the event on or off, as `Fprobes.switch`."""
+        self.file.enable(on)
+
+    def _attach(self, on: bool) -> None:
         self._fprobes.switch(self, on)
+
+    @property
+    def _filterable(self) -> list[Field]:
+        """Its arguments, which are in the registers, and its fields."""
+        long, big = self._fprobes.pointer_size, self._fprobes.big_endian
+        found = []
+        for each in self.fprobe.arguments:
+            size = min(each.bits // 8, long)
+            at = COMMON_SIZE + (2 + each.row) * long + (long - size if big else 0)
+            found.append(Field("unsigned long", each.name, at, size, each.kind == "s"))
+        return [*found, *self.fields]
 
 
 class Fprobes:
@@ -86,6 +108,8 @@ class Fprobes:
         ftrace: Ftrace,
         kallsyms: Kallsyms,
         ring: RingBuffer,
+        files: EventFiles,
+        services: TriggerServices,
         taken: Collection[str],
         reset: Callable[[], None],
         switched: Callable[[], None],
@@ -96,7 +120,10 @@ class Fprobes:
         `reset` drops all recorded events; `switched` is called after an event went on or off.
         """
         facts = ftrace.port.facts
+        self.files = files
+        self.services = services
         self.pointer_size = facts.pointer_size
+        self.big_endian = facts.byteorder == "big"
         self.registers = [register.name for register in facts.abi.pt_regs]
         self._taken = {"enable", *taken}
         self._ftrace = ftrace
@@ -110,7 +137,10 @@ class Fprobes:
 
     def save(self) -> Restore:
         """Return a function that restores the definitions and which of them are on."""
-        states = (attributes(event, "ops", "was_on") for event in self._events)
+        states: Iterable[Restore] = (attributes(event, "ops", "was_on") for event in self._events)
+        states = chain(states, (event.file.save() for event in self._events))
+        states = chain(states, (event.filter.save() for event in self._events))
+        states = chain(states, (event.triggers.save() for event in self._events))
         return in_order(attributes(self, "_events", "_next"), *states)
 
     def __iter__(self) -> Iterator[FprobeEvent]:
@@ -169,6 +199,10 @@ class Fprobes:
     def _drop(self, chosen: list[FprobeEvent]) -> None:
         if any(event.on for event in chosen):
             raise TracefsError(errno.EBUSY)
+        for event in chosen:
+            if event.filter.text:
+                event.filter.set("0")
+            event.triggers.clear()
         self._events = [event for event in self._events if event not in chosen]
         # The hits in the buffers could no longer be printed.
         if any(event.was_on for event in chosen):

@@ -19,7 +19,7 @@ from ..trace.buffer.pool import MemoryPool
 from .array import TraceArray
 from .buffers import files as buffer_files
 from .errorlog import files as error_files
-from .events import array_files as event_files
+from .events.files import array_files as event_files
 from .filters import FilterFile, function_files
 from .functions import FunctionTable
 from .instance import Instance

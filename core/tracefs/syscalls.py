@@ -19,9 +19,12 @@ from ..ftrace.ftrace import Ftrace
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from ..machine.symbols import TRACER
-from ..memento import Restore, attributes, in_order
+from ..memento import Restore, in_order
 from ..trace.buffer.ringbuffer import RingBuffer
 from .event import COMMON_SIZE, Field
+from .events.eventfile import EventFile, EventFiles
+from .events.filters import EventFilter
+from .events.triggers import EventTriggers, TriggerServices
 
 GROUP = "syscalls"
 
@@ -51,8 +54,15 @@ class SwitchedSyscall:
     def __init__(self, syscalls: Syscalls, event: SyscallEvent) -> None:
         self._syscalls = syscalls
         self.event = event
-        self.on = False
-        """Whether the event is written; changed by `switch`."""
+        self.file = EventFile(syscalls.files, event.number, lambda on: syscalls.update(self))
+        self.filter = EventFilter(syscalls.files, event.number, self.fields)
+        services = syscalls.services
+        self.triggers = EventTriggers(syscalls.files, self.file, self.fields, services)
+
+    @property
+    def on(self) -> bool:
+        """Whether the guest makes the event."""
+        return self.file.made
 
     @property
     def name(self) -> str:
@@ -84,9 +94,7 @@ class SwitchedSyscall:
 
     def switch(self, on: bool) -> None:
         """Switch the event on or off."""
-        if on != self.on:
-            self.on = on
-            self._syscalls.update(self)
+        self.file.enable(on)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +115,13 @@ class Syscalls:
         kallsyms: Kallsyms,
         ftrace: Ftrace,
         ring: RingBuffer,
+        files: EventFiles,
+        services: TriggerServices,
         switched: Callable[[], None] = lambda: None,
     ) -> None:
         """Read the guest's calls; `switched` is called after an event went on or off."""
+        self.files = files
+        self.services = services
         self._memory = machine.memory
         self._ring = ring
         self._switched = switched
@@ -144,7 +156,11 @@ class Syscalls:
 
     def save(self) -> Restore:
         """Return a function that restores which events are on; the machine saves its tables."""
-        return in_order(*(attributes(event, "on") for event in self._events))
+        return in_order(
+            *(event.file.save() for event in self._events),
+            *(event.filter.save() for event in self._events),
+            *(event.triggers.save() for event in self._events),
+        )
 
     def update(self, changed: SwitchedSyscall) -> None:
         """Write the switch of `changed` to the guest.

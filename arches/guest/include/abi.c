@@ -6,6 +6,7 @@
  */
 #include "tracer.h" /* before kernel.h, which defines a macro `notrace` */
 #include "module.h"
+#include "trace_events.h"
 #include "tracepoint.h"
 #include "workload.h"
 
@@ -33,6 +34,13 @@ typedef struct workload workload;
 typedef struct tracepoint tracepoint;
 typedef struct syscall_metadata syscall_metadata;
 typedef struct syscall_event syscall_event;
+typedef struct trace_event_field trace_event_field;
+typedef struct trace_event_call trace_event_call;
+typedef struct trace_event_file trace_event_file;
+typedef struct filter_pred filter_pred;
+typedef struct event_trigger event_trigger;
+typedef struct hist_field hist_field;
+typedef struct hist_trigger hist_trigger;
 typedef struct latency_control latency_control;
 typedef struct wakeup_control wakeup_control;
 typedef struct critical_section critical_section;
@@ -60,6 +68,13 @@ DESCRIBE(workload);
 DESCRIBE(tracepoint);
 DESCRIBE(syscall_metadata);
 DESCRIBE(syscall_event);
+DESCRIBE(trace_event_field);
+DESCRIBE(trace_event_call);
+DESCRIBE(trace_event_file);
+DESCRIBE(filter_pred);
+DESCRIBE(event_trigger);
+DESCRIBE(hist_field);
+DESCRIBE(hist_trigger);
 DESCRIBE(latency_control);
 DESCRIBE(wakeup_control);
 DESCRIBE(critical_section);

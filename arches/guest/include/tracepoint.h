@@ -62,20 +62,6 @@ struct syscall_event {
 
 extern struct syscall_event syscall_events[SYSCALLS_MAX];
 
-struct syscall_trace_enter {
-	struct trace_entry ent;
-	s32 nr;
-	unsigned char pad[sizeof(long) - 4];
-	unsigned long args[];
-} __attribute__((packed, aligned(4)));
-
-struct syscall_trace_exit {
-	struct trace_entry ent;
-	s32 nr;
-	unsigned char pad[sizeof(long) - 4];
-	long ret;
-} __attribute__((packed, aligned(4)));
-
 void ftrace_syscall_enter(long nr, const unsigned long *args);
 void ftrace_syscall_exit(long nr, long ret);
 void probe_wakeup(const struct task_fields *p, const struct task_fields *none,

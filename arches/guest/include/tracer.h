@@ -130,6 +130,10 @@ struct func_probe {
 #define FUNC_PROBES_MAX 12 /* each command without and with counts */
 extern struct func_probe func_probes[FUNC_PROBES_MAX];
 
+/* Execute the command `snapshot`. */
+void tracing_snapshot_instance(const struct func_probe *probe, unsigned long ip,
+			       unsigned long parent_ip);
+
 /* Whether tracing_on is 1; traceon and traceoff depend on it. */
 extern volatile u32 tracing_is_on;
 
@@ -349,14 +353,6 @@ struct stack_entry {
 	s32 size;
 	u8 pad[sizeof(long) - sizeof(s32)];
 	event_address caller[];
-};
-
-/* An fprobe event, with the registers in the order of the port's struct pt_regs. */
-struct fentry_trace_event {
-	struct trace_entry ent;
-	event_address ip;
-	event_address parent_ip;
-	event_address regs[];
 };
 
 /* Number of CPUs; written by the host before the guest runs. */

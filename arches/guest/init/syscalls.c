@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The system call table. Modelled on an architecture's
  * entry/common.c and of the SYSCALL_DEFINEs all over the kernel. */
+#include "events.h"
 #include "exec.h"
 #include "irq.h"
 #include "sched.h"
@@ -239,7 +240,9 @@ long DO_SYSCALL(unsigned long nr, long a, long b, long c)
 	long ret;
 
 	trace_sys_enter(nr, a, b, c);
+	event_sys_enter(nr, a, b, c);
 	ret = nr < NR_syscalls ? sys_call_table[nr](a, b, c) : sys_ni_syscall();
+	event_sys_exit(nr, ret);
 	trace_sys_exit(nr, ret);
 	syscall_exit_to_user_mode();
 	return ret;

@@ -3,6 +3,7 @@
  * Calls drivers' interrupt handlers for the machine. Modelled on
  * kernel/irq/{handle,manage}.c and an architecture's irq.c.
  */
+#include "events.h"
 #include "irq.h"
 #include "module.h"
 #include "sched.h"
@@ -26,7 +27,14 @@ static int __handle_irq_event_percpu(struct irq_desc *desc, int irq)
 {
 	irq_handler_t handler = READ_ONCE(desc->action.handler);
 
-	return handler ? handler(irq, desc->action.dev) : IRQ_NONE;
+	int ret;
+
+	if (!handler)
+		return IRQ_NONE;
+	event_irq_handler_entry(irq, desc->action.name);
+	ret = handler(irq, desc->action.dev);
+	event_irq_handler_exit(irq, ret);
+	return ret;
 }
 
 static void note_interrupt(struct irq_desc *desc)

@@ -4,6 +4,7 @@
  * load, and tasklets on top of softirqs. Modelled on
  * kernel/softirq.c.
  */
+#include "events.h"
 #include "irq.h"
 #include "module.h"
 #include "sched.h"
@@ -32,6 +33,7 @@ void open_softirq(int nr, void (*action)(void))
 
 static void __raise_softirq_irqoff(int nr)
 {
+	event_softirq_raise(nr);
 	local_softirq_pending() |= 1u << nr;
 }
 
@@ -63,8 +65,11 @@ void __do_softirq(void)
 		local_softirq_pending() = 0;
 		local_irq_enable();
 		for (int nr = 0; nr < NR_SOFTIRQS; nr++)
-			if ((pending & (1u << nr)) && softirq_vec[nr])
+			if ((pending & (1u << nr)) && softirq_vec[nr]) {
+				event_softirq_entry(nr);
 				softirq_vec[nr]();
+				event_softirq_exit(nr);
+			}
 		local_irq_disable();
 		pending = local_softirq_pending();
 		if (pending && !--max_restart) {

@@ -3,6 +3,7 @@
  * Free pages in power-of-two blocks. Modelled on mm/page_alloc.c: one
  * zone, the RAM at DIRECT_MAP, whose first pages hold the page descriptors.
  */
+#include "events.h"
 #include "mm.h"
 #include "module.h"
 
@@ -111,6 +112,7 @@ struct page *__alloc_pages(gfp_t gfp, unsigned int order)
 	page = get_page_from_freelist(gfp, order);
 	if (unlikely(!page))
 		page = __alloc_pages_slowpath(gfp, order);
+	event_mm_page_alloc(page, order, gfp);
 	return page;
 }
 EXPORT_SYMBOL(__alloc_pages);
@@ -147,6 +149,7 @@ void __free_pages(struct page *page, unsigned int order)
 {
 	BUG_ON(page->buddy || page->refcount != 1);
 	page->refcount = 0;
+	event_mm_page_free(page, order);
 	free_pages_ok(page, order);
 }
 EXPORT_SYMBOL(__free_pages);

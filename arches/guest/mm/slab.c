@@ -4,6 +4,7 @@
  * chains its free objects through their first word, each cache lists the slabs
  * that have one.
  */
+#include "events.h"
 #include "mm.h"
 #include "module.h"
 
@@ -97,12 +98,20 @@ static void *slab_alloc_node(struct kmem_cache *s, gfp_t gfp)
 	return object ? object : ___slab_alloc(s, gfp);
 }
 
-void *kmem_cache_alloc(struct kmem_cache *s, gfp_t gfp)
+static inline void *slab_alloc(struct kmem_cache *s, gfp_t gfp)
 {
 	void *object = slab_alloc_node(s, gfp);
 
 	if (object && (gfp & __GFP_ZERO))
 		memset(object, 0, s->object_size);
+	return object;
+}
+
+void *kmem_cache_alloc(struct kmem_cache *s, gfp_t gfp)
+{
+	void *object = slab_alloc(s, gfp);
+
+	event_kmem_cache_alloc(RET_IP, object, s, gfp);
 	return object;
 }
 EXPORT_SYMBOL(kmem_cache_alloc);
@@ -142,6 +151,7 @@ void kmem_cache_free(struct kmem_cache *s, void *object)
 	struct page *slab = virt_to_slab(object);
 
 	BUG_ON(slab->slab_cache != s);
+	event_kmem_cache_free(RET_IP, object, s);
 	__slab_free(s, slab, object);
 }
 EXPORT_SYMBOL(kmem_cache_free);
@@ -243,14 +253,22 @@ void *__kmalloc(size_t size, gfp_t gfp)
 {
 	struct kmem_cache *s = kmalloc_slab(size);
 
-	return s ? kmem_cache_alloc(s, gfp) : NULL;
+	void *object = s ? slab_alloc(s, gfp) : NULL;
+
+	event_kmalloc(RET_IP, object, size, s ? s->size : 0, gfp);
+	return object;
 }
 EXPORT_SYMBOL(__kmalloc);
 
 void kfree(const void *object)
 {
-	if (object)
-		kmem_cache_free(virt_to_slab(object)->slab_cache, (void *)object);
+	struct page *slab;
+
+	event_kfree(RET_IP, object);
+	if (!object)
+		return;
+	slab = virt_to_slab(object);
+	__slab_free(slab->slab_cache, slab, (void *)object);
 }
 EXPORT_SYMBOL(kfree);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Running another program in a task. Modelled on fs/exec.c and fs/binfmt_elf.c. */
+#include "events.h"
 #include "exec.h"
 #include "sched.h"
 
@@ -97,7 +98,11 @@ static int search_binary_handler(struct linux_binprm *bprm)
 
 static int exec_binprm(struct linux_binprm *bprm)
 {
-	return search_binary_handler(bprm);
+	int err = search_binary_handler(bprm);
+
+	if (!err)
+		event_sched_process_exec(bprm->filename, current);
+	return err;
 }
 
 static int bprm_execve(struct linux_binprm *bprm)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Task exit, and waiting for it. Modelled on kernel/exit.c. */
+#include "events.h"
 #include "fs.h"
 #include "sched.h"
 
@@ -19,6 +20,7 @@ void release_task(struct task_struct *p)
 	__unhash_process(p);
 	spin_unlock(&tasklist_lock);
 	free_pid(p);
+	event_sched_process_free(p);
 	put_task_struct(p);
 }
 
@@ -73,6 +75,7 @@ void do_exit(int code)
 		panic("Attempted to kill init! exitcode=0x%x", code);
 	p->flags |= PF_EXITING;
 	p->exit_code = code;
+	event_sched_process_exit(p);
 	exit_mm(p);
 	exit_files(p);
 	exit_fs(p);

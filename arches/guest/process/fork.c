@@ -3,6 +3,7 @@
  * New tasks. Modelled on kernel/fork.c. All tasks share one address space,
  * so a child does not return from fork(): it starts in a function.
  */
+#include "events.h"
 #include "fs.h"
 #include "irq.h"
 #include "sched.h"
@@ -193,6 +194,7 @@ int kernel_clone(struct kernel_clone_args *args)
 
 	if (IS_ERR(p))
 		return PTR_ERR(p);
+	event_sched_process_fork(current, p);
 	pid = p->pid; /* it may already be freed after the wakeup */
 	wake_up_new_task(p);
 	return pid;

@@ -5,6 +5,7 @@
  * because an architecture's atomic instructions may not work on a module's
  * memory.
  */
+#include "events.h"
 #include "lock.h"
 #include "module.h"
 
@@ -22,8 +23,10 @@ int try_module_get(struct module *mod)
 
 	spin_lock(&module_lock);
 	ok = mod->state != MODULE_STATE_GOING;
-	if (ok)
+	if (ok) {
 		mod->refcnt++;
+		event_module_get(mod->name, RET_IP, mod->refcnt);
+	}
 	spin_unlock(&module_lock);
 	return ok;
 }
@@ -33,6 +36,7 @@ void module_put(struct module *mod)
 {
 	spin_lock(&module_lock);
 	mod->refcnt--;
+	event_module_put(mod->name, RET_IP, mod->refcnt);
 	spin_unlock(&module_lock);
 }
 EXPORT_SYMBOL(module_put);

@@ -5,6 +5,7 @@
  * functions it calls are.
  */
 #include "rq.h"
+#include "events.h"
 #include "module.h"
 #include "tracepoint.h"
 
@@ -92,6 +93,8 @@ static inline void trace_sched_task(const struct tracepoint *tp, struct task_str
 
 static inline void set_task_cpu(struct task_struct *p, int cpu)
 {
+	if (task_cpu(p) != cpu)
+		event_sched_migrate_task(p, cpu);
 	WRITE_ONCE(p->cpu, cpu);
 	trace_sched_task(&__tracepoint_sched_migrate_task, p, NULL);
 }
@@ -107,6 +110,7 @@ static void ttwu_do_activate(struct rq *rq, struct task_struct *p)
 {
 	activate_task(rq, p);
 	ttwu_do_wakeup(rq, p);
+	event_sched_wakeup(p);
 }
 
 static void ttwu_queue(struct task_struct *p, int cpu)
@@ -125,12 +129,16 @@ int try_to_wake_up(struct task_struct *p, unsigned int state)
 	int success = 0;
 
 	if (p->state & state) {
-		struct rq *rq = task_rq_lock(p);
+		struct rq *rq;
+
+		event_sched_waking(p);
+		rq = task_rq_lock(p);
 
 		if (p->state & state) {
 			success = 1;
 			if (p->on_rq) { /* about to sleep: now it will not */
 				ttwu_do_wakeup(rq, p);
+				event_sched_wakeup(p);
 				_raw_spin_unlock(&rq->lock);
 			} else {
 				int cpu;
@@ -179,6 +187,7 @@ void wake_up_new_task(struct task_struct *p)
 	task_fork_fair(rq, p);
 	activate_task(rq, p);
 	ttwu_do_wakeup(rq, p);
+	event_sched_wakeup_new(p);
 	_raw_spin_unlock(&rq->lock);
 	_raw_spin_unlock_irqrestore(&p->pi_lock, flags);
 }
@@ -223,8 +232,9 @@ static inline void trace_sched_switch(struct task_struct *prev, struct task_stru
 }
 
 static notrace void context_switch(struct rq *rq, struct task_struct *prev,
-				   struct task_struct *next)
+				   struct task_struct *next, int preempt)
 {
+	event_sched_switch(preempt, prev, next);
 	trace_sched_switch(prev, next);
 	trace_sched_task(&__tracepoint_sched_switch_task, next, prev);
 	prepare_task_switch(rq, prev, next);
@@ -263,7 +273,7 @@ static notrace void __schedule(int preempt)
 	next = pick_next_task(rq);
 	this_cpu->need_resched = 0;
 	if (prev != next) {
-		context_switch(rq, prev, next);
+		context_switch(rq, prev, next, preempt);
 	} else {
 		_raw_spin_unlock_irq(&rq->lock);
 	}

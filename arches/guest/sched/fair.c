@@ -5,6 +5,7 @@
  * weight for all. The few tasks of SCHED_FIFO are in the same list.
  */
 #include "rq.h"
+#include "events.h"
 
 #define SCHED_LATENCY (3 * NSEC_PER_JIFFY)
 #define WAKEUP_GRANULARITY (NSEC_PER_JIFFY / 2)
@@ -221,6 +222,7 @@ static struct task_struct *detach_one_task(struct rq *from, int cpu)
 static void attach_task(struct rq *rq, struct task_struct *p, struct rq *from)
 {
 	p->vruntime = p->vruntime - from->min_vruntime + rq->min_vruntime;
+	event_sched_migrate_task(p, rq->cpu);
 	WRITE_ONCE(p->cpu, rq->cpu);
 	__enqueue_entity(rq, p);
 	rq->nr_running++;

@@ -3,6 +3,7 @@
  * Timers in jiffies: a wheel of 64 buckets on each CPU, turned by
  * TIMER_SOFTIRQ. Modelled on kernel/time/timer.c.
  */
+#include "events.h"
 #include "irq.h"
 #include "module.h"
 #include "sched.h"
@@ -24,6 +25,7 @@ void timer_setup(struct timer_list *t, void (*fn)(struct timer_list *))
 	INIT_LIST_HEAD(&t->entry);
 	t->function = fn;
 	t->base = NULL;
+	event_timer_init(t);
 }
 EXPORT_SYMBOL(timer_setup);
 
@@ -34,14 +36,21 @@ static void enqueue_timer(struct timer_base *base, struct timer_list *t)
 	list_add_tail(&t->entry, &base->vectors[expires % WHEEL_SIZE]);
 	base->pending++;
 	WRITE_ONCE(t->base, base);
+	event_timer_start(t, expires, smp_processor_id());
+}
+
+static inline void detach_timer(struct timer_base *base, struct timer_list *t)
+{
+	list_del_init(&t->entry);
+	base->pending--;
 }
 
 static int detach_if_pending(struct timer_base *base, struct timer_list *t)
 {
 	if (list_empty(&t->entry))
 		return 0;
-	list_del_init(&t->entry);
-	base->pending--;
+	detach_timer(base, t);
+	event_timer_cancel(t);
 	return 1;
 }
 
@@ -128,9 +137,12 @@ int del_timer_sync(struct timer_list *t)
 }
 EXPORT_SYMBOL(del_timer_sync);
 
-static void call_timer_fn(struct timer_list *t, void (*fn)(struct timer_list *))
+static void call_timer_fn(struct timer_list *t, void (*fn)(struct timer_list *),
+			  unsigned long baseclk)
 {
+	event_timer_expire_entry(t, baseclk);
 	fn(t);
+	event_timer_expire_exit(t);
 }
 
 static void expire_timers(struct timer_base *base, struct list_head *due)
@@ -140,9 +152,9 @@ static void expire_timers(struct timer_base *base, struct list_head *due)
 		void (*fn)(struct timer_list *) = t->function;
 
 		base->running_timer = t;
-		detach_if_pending(base, t);
+		detach_timer(base, t);
 		_raw_spin_unlock_irq(&base->lock);
-		call_timer_fn(t, fn);
+		call_timer_fn(t, fn, base->clk);
 		_raw_spin_lock_irq(&base->lock);
 		base->running_timer = NULL;
 	}

@@ -98,8 +98,8 @@ static void update_traceon_count(const struct func_probe *probe, unsigned long i
 #define IGNORED "*** snapshot is being ignored        ***\n"
 
 /* The machine swaps the buffers, or stops tracing if there is no spare buffer. */
-static void tracing_snapshot_instance(const struct func_probe *probe, unsigned long ip,
-				      unsigned long parent_ip)
+void tracing_snapshot_instance(const struct func_probe *probe, unsigned long ip,
+			       unsigned long parent_ip)
 {
 	unsigned long here = FUNCTION_CODE(tracing_snapshot_instance);
 	long result;

@@ -3,75 +3,58 @@
  * System call events: called from the kernel's tracepoints sys_enter and sys_exit
  * while one of these events is enabled. Modelled on kernel/trace/trace_syscalls.c.
  */
-#include "tracer.h"
+#include "trace_events.h"
 #include "tracepoint.h"
 
 struct syscall_event syscall_events[SYSCALLS_MAX];
 
-static int syscall_trace_begin(u32 *irqs_off, u32 *recursion)
-{
-	*irqs_off = this_cpu->irqs_disabled;
-	this_cpu->irqs_disabled = 1;
-	if (trace_recursion_start(recursion))
-		return 1;
-	this_cpu->irqs_disabled = *irqs_off;
-	return 0;
-}
+/* An event, with room for all arguments or the result. */
+struct syscall_entry {
+	struct trace_entry ent;
+	s32 nr;
+	unsigned char pad[sizeof(long) - 4];
+	unsigned long values[SYSCALL_ARGS_MAX];
+};
 
-static void syscall_trace_end(u32 irqs_off, u32 recursion)
+static void syscall_event_write(u32 type, long nr, const unsigned long *values, u32 count,
+				unsigned long ip)
 {
-	trace_recursion_end(recursion);
-	this_cpu->irqs_disabled = irqs_off;
+	struct trace_event_context context;
+	struct syscall_entry entry;
+
+	if (!trace_event_begin(&context))
+		return;
+	entry.nr = nr;
+	for (unsigned long n = 0; n != sizeof(entry.pad); n++)
+		entry.pad[n] = 0;
+	for (u32 n = 0; n < count; n++)
+		entry.values[n] = values[n];
+	trace_event_commit(&context, type, &entry.ent,
+			   __builtin_offsetof(struct syscall_entry, values) +
+				   count * sizeof(long), ip);
 }
 
 void ftrace_syscall_enter(long nr, const unsigned long *args)
 {
-	struct syscall_trace_enter *entry;
-	unsigned long size, count;
-	u32 type, irqs_off, recursion;
+	u32 type, count;
 
 	if ((unsigned long)nr >= SYSCALLS_MAX)
 		return;
 	type = syscall_events[nr].enter;
-	if (!type || !syscall_trace_begin(&irqs_off, &recursion))
-		return;
 	count = syscall_events[nr].nb_args;
-	if (count > SYSCALL_ARGS_MAX)
-		count = SYSCALL_ARGS_MAX;
-	size = sizeof(*entry) + count * sizeof(long);
-	entry = ring_buffer_lock_reserve(size);
-	if (entry) {
-		*(u32 *)&entry->ent = tracing_gen_ctx(type, irqs_off);
-		entry->ent.pid = this_cpu->pid;
-		entry->nr = nr;
-		for (unsigned long n = 0; n != sizeof(entry->pad); n++)
-			entry->pad[n] = 0;
-		for (unsigned long n = 0; n < count; n++)
-			entry->args[n] = args[n];
-		ring_buffer_unlock_commit();
-	}
-	syscall_trace_end(irqs_off, recursion);
+	if (type)
+		syscall_event_write(type, nr, args,
+				    count < SYSCALL_ARGS_MAX ? count : SYSCALL_ARGS_MAX, EVENT_IP);
 }
 
 void ftrace_syscall_exit(long nr, long ret)
 {
-	struct syscall_trace_exit *entry;
-	u32 type, irqs_off, recursion;
+	unsigned long value = ret;
+	u32 type;
 
 	if ((unsigned long)nr >= SYSCALLS_MAX)
 		return;
 	type = syscall_events[nr].exit;
-	if (!type || !syscall_trace_begin(&irqs_off, &recursion))
-		return;
-	entry = ring_buffer_lock_reserve(sizeof(*entry));
-	if (entry) {
-		*(u32 *)&entry->ent = tracing_gen_ctx(type, irqs_off);
-		entry->ent.pid = this_cpu->pid;
-		entry->nr = nr;
-		for (unsigned long n = 0; n != sizeof(entry->pad); n++)
-			entry->pad[n] = 0;
-		entry->ret = ret;
-		ring_buffer_unlock_commit();
-	}
-	syscall_trace_end(irqs_off, recursion);
+	if (type)
+		syscall_event_write(type, nr, &value, 1, EVENT_IP);
 }

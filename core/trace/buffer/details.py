@@ -21,7 +21,13 @@ HIT = 0xFF
 SYSCALL = 0xFE
 """`type` of a system call's entry or exit in tables of events."""
 
-KINDS = (TraceType.PRINT, HIT, TraceType.GRAPH_RET, SYSCALL, TraceType.STACK, TraceType.CTX)
+EVENT = 0xFD
+"""`type` of a trace event of the kernel in tables of events."""
+
+KINDS = (
+    *(TraceType.PRINT, HIT, TraceType.GRAPH_RET, SYSCALL, TraceType.STACK, TraceType.CTX),
+    EVENT,
+)
 """The types of events with details, in the order of the tables in `Details`."""
 
 RETURN = np.dtype(
@@ -93,6 +99,43 @@ class Stacks:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Records:
+    """The bytes of n trace events, as 32-bit words, one event after the other."""
+
+    ids: NDArray[np.uint16] = field(default_factory=lambda: np.empty(0, np.uint16))
+    """Type of each event in the ring buffer, shape (n,)."""
+    starts: NDArray[np.intp] = field(default_factory=lambda: np.zeros(1, np.intp))
+    """Where each event begins in `words`, and the end: shape (n + 1,), ascending from 0."""
+    words: NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
+    order: str = "<"
+    """Byte order of the guest, as numpy writes it."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def row(self, row: int) -> bytes:
+        """Return the bytes of one event, as the guest wrote them."""
+        words = self.words[self.starts[row] : self.starts[row + 1]]
+        return words.astype(f"{self.order}u4").tobytes()
+
+    def cut(self, rows: slice) -> Records:
+        """Return only these rows, which are consecutive."""
+        start, stop, _ = rows.indices(len(self))
+        starts = self.starts[start : max(start, stop) + 1]
+        words = self.words[starts[0] : starts[-1]]
+        return Records(self.ids[rows], starts - starts[0], words, self.order)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Records]) -> Records:
+        """Return the rows of all parts, one after the other."""
+        lengths = [np.diff(each.starts) for each in parts]
+        starts = np.concatenate([np.zeros(1, np.intp), np.cumsum(np.concatenate(lengths))])
+        ids = np.concatenate([each.ids for each in parts])
+        words = np.concatenate([each.words for each in parts])
+        return cls(ids, starts, words, parts[-1].order)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Details:
     """The tables; their rows are in the order of the events in the buffers."""
 
@@ -108,17 +151,19 @@ class Details:
     """The addresses of stack traces."""
     switches: NDArray[np.void] = field(default_factory=lambda: np.empty(0, SWITCHED))
     """SWITCHED records."""
+    records: Records = field(default_factory=Records)
+    """The bytes of the kernel's trace events."""
 
     @property
     def counts(self) -> NDArray[np.intp]:
         """Number of rows of each table, in the order of `KINDS`."""
         own = (self.texts, self.hits, self.returns, self.calls)
-        tables = (*own, self.stacks, self.switches)
+        tables = (*own, self.stacks, self.switches, self.records)
         return np.array([len(table) for table in tables], np.intp)
 
     def cut(self, low: NDArray[np.intp], high: NDArray[np.intp]) -> Details:
         """Return the rows `low` to `high` (exclusive) of each table, in the order of `KINDS`."""
-        texts, hits, returns, calls, stacks, switches = (
+        texts, hits, returns, calls, stacks, switches, records = (
             slice(int(start), int(stop)) for start, stop in zip(low, high, strict=True)
         )
         return Details(
@@ -128,6 +173,7 @@ class Details:
             self.calls[calls],
             self.stacks.cut(stacks),
             self.switches[switches],
+            self.records.cut(records),
         )
 
     @classmethod
@@ -143,6 +189,7 @@ class Details:
             concatenate([each.calls for each in parts]),
             Stacks.joined([each.stacks for each in parts]),
             concatenate([each.switches for each in parts]),
+            Records.joined([each.records for each in parts]),
         )
 
 
@@ -156,6 +203,7 @@ class Collector:
         self._calls = [np.empty(0, CALL)]
         self._stacks = [Stacks()]
         self._switches = [np.empty(0, SWITCHED)]
+        self._records = [Records()]
 
     def add_texts(self, texts: Iterable[bytes]) -> int:
         """Append texts; return the row of the first."""
@@ -188,6 +236,11 @@ class Collector:
         self._switches.append(switches)
         return sum(map(len, self._switches[:-1]))
 
+    def add_records(self, records: Records) -> int:
+        """Append trace events; return the row of the first."""
+        self._records.append(records)
+        return sum(map(len, self._records[:-1]))
+
     def details(self) -> Details:
         """Return what has been added."""
         return Details(
@@ -197,6 +250,7 @@ class Collector:
             concatenate(self._calls),
             Stacks.joined(self._stacks),
             concatenate(self._switches),
+            Records.joined(self._records),
         )
 
 

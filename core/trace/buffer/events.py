@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ...abi import FIRST_EVENT_ID, FIRST_SYSCALL_ID, TraceType
+from ...abi import FIRST_EVENT_ID, FIRST_SYSCALL_ID, FIRST_TRACE_EVENT_ID, TraceType
 from ...distinct import distinct
+from .details import EVENT as TRACE_EVENT
 from .details import HIT, KINDS, SYSCALL, Details, concatenate, moved
 from .subbuffer import Decoded
 
@@ -30,8 +31,8 @@ EVENT = np.dtype(
     ]
 )
 """An event. `ip` and `parent` are numbers of `EventTable.addresses`; but the `parent` of an event
-with details is its row there, and that of a `GRAPH_ENT` its depth. `type` is a `TraceType`, `HIT`
-or `SYSCALL`, or 0 for a type that does not fit into a byte."""
+with details is its row there, and that of a `GRAPH_ENT` its depth. `type` is a `TraceType`, `HIT`,
+`SYSCALL` or `TRACE_EVENT`, or 0 for a type that does not fit into a byte."""
 
 _NO_PARENT = (
     *(TraceType.STACK, TraceType.PRINT, TraceType.GRAPH_ENT, TraceType.GRAPH_RET),
@@ -164,10 +165,12 @@ class Part:
         events["cpu"] = cpu
         hit = raw["type"] >= FIRST_EVENT_ID
         call = (raw["type"] >= FIRST_SYSCALL_ID) & ~hit
-        events["type"] = np.where(raw["type"] < SYSCALL, raw["type"], 0)
+        traced = (raw["type"] >= FIRST_TRACE_EVENT_ID) & (raw["type"] < FIRST_SYSCALL_ID)
+        events["type"] = np.where(raw["type"] < FIRST_TRACE_EVENT_ID, raw["type"], 0)
         events["type"][hit], events["type"][call] = HIT, SYSCALL
+        events["type"][traced] = TRACE_EVENT
         events["ip"] = addresses.indices(raw["ip"])
-        elsewhere = hit | call | np.isin(raw["type"], _NO_PARENT)
+        elsewhere = hit | call | traced | np.isin(raw["type"], _NO_PARENT)
         events["parent"] = addresses.indices(np.where(elsewhere, np.uint64(0), raw["parent"]))
         events["parent"][elsewhere] = raw["parent"][elsewhere]
         return cls(cpu, events, decoded.details, int(decoded.damaged.sum()))

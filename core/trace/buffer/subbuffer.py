@@ -10,7 +10,8 @@ next word, shifted by 27; 31 is an absolute time stamp of 59 bits. A payload is
 `struct trace_entry`, followed by: for a function two longs, ip and parent_ip; for a hit of
 an fprobe these and the registers; for a system call its number, padded to a long, and its
 arguments or result; for a stack trace the number of its addresses, padded likewise, and
-the addresses; for a task switch or a wakeup `struct ctx_switch_entry`. Source:
+the addresses; for a task switch or a wakeup `struct ctx_switch_entry`; for a trace event of
+the kernel what its format says. Source:
 include/linux/ring_buffer.h, kernel/trace/ring_buffer.c, arches/guest/include/machine.h,
 tracer.h and tracepoint.h.
 
@@ -32,6 +33,7 @@ from numpy.typing import NDArray
 from ...abi import (
     FIRST_EVENT_ID,
     FIRST_SYSCALL_ID,
+    FIRST_TRACE_EVENT_ID,
     RB_PAGE_HEADER,
     RB_PAGE_SIZE,
     SYSCALL_ARGS_MAX,
@@ -44,6 +46,7 @@ from .details import (
     SWITCHED,
     Collector,
     Details,
+    Records,
     Stacks,
     concatenate,
     hit_layout,
@@ -328,6 +331,7 @@ class _Walk:
         printed = what == TraceType.PRINT
         hit = events["type"] >= FIRST_EVENT_ID
         call = (events["type"] >= FIRST_SYSCALL_ID) & ~hit
+        traced = (what >= FIRST_TRACE_EVENT_ID) & (what < FIRST_SYSCALL_ID)
         stack = what == TraceType.STACK
         woken = what == TraceType.WAKE
         switch = woken | (what == TraceType.CTX)
@@ -346,6 +350,8 @@ class _Walk:
         events["parent"][stack] = details.add_stacks(stacks) + np.arange(len(stacks))
         switches = self._switches(payload[switch], woken[switch])
         events["parent"][switch] = details.add_switches(switches) + np.arange(len(switches))
+        records = self._records(payload[traced], what[traced], size[traced])
+        events["parent"][traced] = details.add_records(records) + np.arange(len(records))
         events["parent"][opened] = self.words[payload[opened] + 2 + long // 4]
         returns = self._returns(payload[returned])
         events["parent"][returned] = details.add_returns(returns) + np.arange(len(returns))
@@ -389,6 +395,16 @@ class _Walk:
             place = at[there] + _ENTRY_SIZE // 4 + (1 + column) * (long // 4)
             calls["values"][there, column] = self._long(place)
         return calls
+
+    def _records(
+        self, at: NDArray[np.intp], what: NDArray[np.uint32], size: NDArray[np.int64]
+    ) -> Records:
+        """Return the trace events of payloads that begin at `at` and have `size` bytes each."""
+        count = (size // 4).astype(np.intp)
+        starts = np.concatenate([np.zeros(1, np.intp), np.cumsum(count)])
+        word = np.arange(starts[-1]) - np.repeat(starts[:-1], count)
+        words = self.words[np.repeat(at, count) + word]
+        return Records(what.astype(np.uint16), starts, words, self.layout.order)
 
     def _stacks(self, at: NDArray[np.intp], size: NDArray[np.int64]) -> Stacks:
         """Return the stack traces of payloads that begin at `at` and have `size` bytes each."""

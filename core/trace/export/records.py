@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 
 from ...abi import TraceType
-from ..buffer.details import HIT, SYSCALL
+from ..buffer.details import EVENT, HIT, SYSCALL
 from ..text.eventtext import FunctionFormatter
 from ..text.fieldkinds import joined
 from ..text.fieldtexts import comm_of
@@ -49,6 +49,7 @@ def records(text: TraceText) -> Iterator[dict[str, int | str]]:
     events = FunctionFormatter(table, text.context)
     returns = table.details.returns
     fields = ("ts", "ip", "parent", "pid", "cpu", "type")
+    details, known_events = table.details.records, text.context.events
     for start in range(0, len(table), _BLOCK):
         block = table.events[start : start + _BLOCK]
         columns = (block[name].tolist() for name in fields)
@@ -62,6 +63,9 @@ def records(text: TraceText) -> Iterator[dict[str, int | str]]:
                 "comm": comm_of(pid, known),
                 "event": EVENTS.get(kind, "unknown"),
             }
+            if kind == EVENT:
+                event = known_events.get(int(details.ids[parent]))
+                record["event"] = "unknown" if event is None else event.name
             if kind in (TraceType.FN, TraceType.GRAPH_ENT, TraceType.GRAPH_RET):
                 record["function"] = functions[ip]
             if kind == TraceType.FN:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...distinct import distinct
-from ..buffer.details import SYSCALL
+from ..buffer.details import EVENT, SYSCALL
 from ..text.fieldtexts import comm_of
 from ..text.tracetext import TraceText
 
@@ -23,6 +23,8 @@ def filter_words(text: TraceText, event: int | None) -> list[str]:
     functions |= {
         text.context.syscalls[id].syscall.name for id in calls if id in text.context.syscalls
     }
+    types = distinct(text.table.details.records.ids).tolist()
+    functions |= {text.context.events[id].name for id in types if id in text.context.events}
     pids = distinct(events["pid"]).tolist()
     tasks = {word for pid in pids for word in (_task(text, pid), f"pid:{pid}") if pid >= 0}
     words += sorted(f"func:{_literal(name)}" for name in functions if name)
@@ -37,6 +39,9 @@ def _of_event(text: TraceText, number: int) -> Iterator[str]:
     if event["type"] == SYSCALL:
         known = text.context.syscalls.get(int(text.table.details.calls["id"][event["parent"]]))
         name = "" if known is None else known.syscall.name
+    if event["type"] == EVENT:
+        found = text.context.events.get(int(text.table.details.records.ids[event["parent"]]))
+        name = "" if found is None else found.name
     if name:
         yield f"func:{_literal(name)}"
     if event["pid"] >= 0:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ...abi import TraceType
 from ...errors import UsageError
 from ...ftrace.filter import Glob, NameTable
-from ..buffer.details import SYSCALL
+from ..buffer.details import EVENT, SYSCALL
 from ..buffer.events import EventTable
 from ..text.textcontext import TextContext
 
@@ -161,13 +161,19 @@ class _Columns:
         by_address = np.zeros(len(self._functions), np.bool_)
         by_address[self._names.match(glob)] = True
         met: Mask = by_address[events["ip"]]
-        if len(details.calls):
-            numbers = list(context.syscalls)
-            names = _names([context.syscalls[number].syscall.name for number in numbers])
-            by_number = np.zeros(1 << 16, np.bool_)
-            by_number[[numbers[row] for row in names.match(glob)]] = True
-            rows = np.flatnonzero(events["type"] == SYSCALL)
-            met[rows] = by_number[details.calls["id"][events["parent"][rows]]]
+        called = {number: each.syscall.name for number, each in context.syscalls.items()}
+        traced = {number: each.name for number, each in context.events.items()}
+        for kind, known, ids in (
+            (SYSCALL, called, details.calls["id"]),
+            (EVENT, traced, details.records.ids),
+        ):
+            if len(ids):
+                numbers = list(known)
+                by_number = np.zeros(1 << 16, np.bool_)
+                matching = _names(list(known.values())).match(glob)
+                by_number[[numbers[row] for row in matching]] = True
+                rows = np.flatnonzero(events["type"] == kind)
+                met[rows] = by_number[ids[events["parent"][rows]]]
         if len(details.stacks):
             _as_before(met, events["cpu"], events["type"] == TraceType.STACK)
         return met

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...abi import TraceType
+from ...events.kernelevents import Printer
 from ...events.syscalls import SyscallEvent
-from ..buffer.details import HIT, SYSCALL
+from ..buffer.details import EVENT, HIT, SYSCALL
 from ..buffer.events import EventTable
 from ..buffer.timetext import split_time
 from .fieldkinds import Field, FieldKind, Fields
@@ -27,7 +28,7 @@ from .rowmap import RowMap, stack_rows
 from .textcontext import TextContext
 from .tracetext import TraceText
 
-_SHAPES = {TraceType.FN: FieldKind.CALLER, HIT: FieldKind.CALLER}
+_SHAPES = dict.fromkeys((TraceType.FN, HIT, EVENT), FieldKind.CALLER)
 """Kind of what follows an event's name; `TEXT` for other types."""
 
 _STATES = "RSDTtXZPI"
@@ -56,6 +57,8 @@ class FunctionFormatter:
         self._tasks: dict[int, str] = {}
         self._callers: dict[int, str] = {}
         self._probed: dict[int, str] = {}
+        self._printers: dict[int, Printer] = {}
+        self._symbols: dict[tuple[int, bool], str] = {}
 
     @property
     def header(self) -> list[str]:
@@ -214,6 +217,8 @@ class FunctionFormatter:
             return self._hit(ip, parent)
         if kind == SYSCALL:
             return self._call(parent)
+        if kind == EVENT:
+            return self._event(parent)
         return "", f"Unknown type {kind}"
 
     def _raw(self, kind: int, ip: int, parent: int) -> tuple[str, str]:
@@ -231,6 +236,9 @@ class FunctionFormatter:
         elif kind == SYSCALL:
             known = self._syscall(parent) is not None
             kind = int(details.calls["id"][parent])
+        elif kind == EVENT:
+            kind = int(details.records.ids[parent])
+            known = kind in self.context.events
         else:
             known = False
         return "", f"type: {kind}" if known else f"{kind} ?"
@@ -244,6 +252,8 @@ class FunctionFormatter:
             kind = int(details.hits["id"][parent])
         elif kind == SYSCALL:
             kind = int(details.calls["id"][parent])
+        elif kind == EVENT:
+            kind = int(details.records.ids[parent])
         return "", f"type: {kind}"
 
     def _switch(self, row: int) -> str:
@@ -272,6 +282,31 @@ class FunctionFormatter:
             return "", f"Unknown type {int(call['id'])}"
         values = call["values"][: event.values].tolist()
         return event.syscall.name, event.text(values, self.context.options.verbose)
+
+    def _event(self, row: int) -> tuple[str, str]:
+        """Return the text of row `row` of the kernel's trace events."""
+        records = self.table.details.records
+        number = int(records.ids[row])
+        event = self.context.events.get(number)
+        if event is None:
+            return "", f"Unknown type {number}"
+        printer = self._printers.get(number)
+        if printer is None:
+            printer = self._printers[number] = event.printer(self._symbol)
+        return f"{event.name}:", f" {printer.text(records.row(row))}"
+
+    def _symbol(self, address: int, offset: bool) -> str:
+        """Return the symbol at `address`, for a print format."""
+        known = self._symbols.get((address, offset))
+        if known is None:
+            symbols = self.context.symbols
+            known = (
+                symbols.format(address)
+                if offset
+                else symbols.names_of(np.array([address], np.uint64))[0]
+            )
+            self._symbols[address, offset] = known
+        return known
 
     def _hit(self, ip: int, row: int) -> tuple[str, str]:
         """Return the text of row `row` of the hits, at address number `ip`."""

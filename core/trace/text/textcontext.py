@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...events.fprobe import Fprobe
+from ...events.kernelevents import KernelEvent
 from ...events.syscalls import SyscallEvent
 from ...ftrace.latency import MaxTrace
 
@@ -77,6 +78,8 @@ class TextContext:
     """Definitions of dynamic events by the type of their events."""
     syscalls: Mapping[int, SyscallEvent] = field(default_factory=dict)
     """Entries and exits of system calls by the type of their events."""
+    events: Mapping[int, KernelEvent] = field(default_factory=dict)
+    """Trace events of the kernel by the type of their events."""
     text_prefix: str = ""
     """Prefix of the names of code."""
     overran: bool = False

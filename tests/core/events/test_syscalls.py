@@ -94,7 +94,7 @@ def test_an_event_of_the_wrong_size_is_shown_as_unknown() -> None:
     table = decoded(page)
     assert shown(table) == [
         *("Unknown type 260", "Unknown type 260", "Unknown type 768"),
-        *("Unknown type 0", "Unknown type 0", "sys_open -> 0x0"),
+        *("Unknown type 0", "Unknown type 254", "sys_open -> 0x0"),
     ]
     assert table.details.calls["count"].tolist() == [2, 1, 0, 6]
 

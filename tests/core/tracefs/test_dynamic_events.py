@@ -44,8 +44,9 @@ def test_definitions_are_added_listed_and_removed(session: Session, sh: Sh) -> N
     both = "f:fprobes/vfs_read__entry vfs_read arg1=$arg1\nf:mine/out vfs_write\n"
     assert sh("cat dynamic_events") == both
     assert set(session.boot.tracefs.listdir("events")) - fixed == {"fprobes", "mine"}
-    assert session.boot.tracefs.listdir("events/mine") == ["enable", "out"]
-    assert session.boot.tracefs.listdir("events/mine/out") == ["enable", "format", "id"]
+    assert session.boot.tracefs.listdir("events/mine") == ["enable", "filter", "out"]
+    files = ["enable", "filter", "format", "hist", "id", "trigger"]
+    assert session.boot.tracefs.listdir("events/mine/out") == files
     sh("echo '-:mine/out' >> dynamic_events")
     assert not session.boot.tracefs.exists("events/mine")
     sh("echo 'f:mine/out vfs_write' > dynamic_events")

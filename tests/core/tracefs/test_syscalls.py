@@ -15,6 +15,7 @@ from dynftrace.core.abi import FIRST_EVENT_ID, FIRST_SYSCALL_ID, tracepoint
 from dynftrace.core.kernel.kallsyms import Kallsyms
 from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
+from dynftrace.core.tracefs.events import EventFiles
 from dynftrace.core.tracefs.syscalls import METADATA, NEEDED, TRACEPOINTS, Syscalls
 
 Sh = Callable[[str], str]
@@ -33,15 +34,18 @@ def enabled(session: Session) -> list[int]:
 
 def test_each_system_call_has_an_entry_and_an_exit_event(session: Session, sh: Sh) -> None:
     names = session.boot.tracefs.listdir("events/syscalls")
-    assert len(names) == 1 + 2 * 24 and names[0] == "enable"
+    assert len(names) == 2 + 2 * 24 and names[:2] == ["enable", "filter"]
     for name in ("open", "newstat", "sched_yield", "exit"):
         assert {f"sys_enter_{name}", f"sys_exit_{name}"} <= set(names)
     assert session.boot.tracefs.listdir("events/syscalls/sys_exit_open") == [
         "enable",
+        "filter",
         "format",
+        "hist",
         "id",
+        "trigger",
     ]
-    ids = [int(sh(f"cat events/syscalls/{name}/id")) for name in names[1:]]
+    ids = [int(sh(f"cat events/syscalls/{name}/id")) for name in names[2:]]
     assert len(set(ids)) == 48
     assert all(FIRST_SYSCALL_ID <= number < FIRST_EVENT_ID for number in ids)
 
@@ -195,7 +199,8 @@ def test_an_invalid_call_number_is_not_recorded(session: Session, sh: Sh) -> Non
 def test_set_event_switches_by_name(session: Session, sh: Sh) -> None:
     sh("echo 'f:mine/x schedule' > dynamic_events")
     everything = sh("cat available_events").splitlines()
-    assert len(everything) == 49 and everything[-1] == "mine:x"
+    assert sum(each.startswith("syscalls:") for each in everything) == 48
+    assert everything[-1] == "mine:x"
     assert "syscalls:sys_enter_open" in everything
     assert sh("cat set_event") == ""
     sh("echo syscalls:sys_enter_open > set_event; echo sys_exit_open >> set_event")
@@ -245,7 +250,9 @@ class Names(Kallsyms):
 
 def syscalls(session: Session, changed: dict[str, int | None]) -> Syscalls:
     names = Names(session.boot.kallsyms, changed)
-    return Syscalls(session.boot.machine, names, session.boot.ftrace, session.boot.ring)
+    machine, ftrace, ring = session.boot.machine, session.boot.ftrace, session.boot.ring
+    files, services = EventFiles(machine, names), session.boot.array
+    return Syscalls(machine, names, ftrace, ring, files, services)
 
 
 def test_a_kernel_without_the_symbols_has_no_syscall_events(session: Session) -> None:

@@ -10,13 +10,15 @@ import errno
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from ..errors import TracefsError
-from ..trace.buffer.ringbuffer import RingBuffer
-from .event import TraceEvent, format_text
-from .fprobes import Fprobes
-from .ftrace_events import files as ftrace_event_files
-from .number import switch
-from .tree import Directory, File, Node
+from ...errors import TracefsError
+from ...trace.buffer.ringbuffer import RingBuffer
+from ..event import TraceEvent, format_text
+from ..fprobes import Fprobes
+from ..ftrace_events import files as ftrace_event_files
+from ..number import switch
+from ..tree import Directory, File, Node
+from .filters import FilterFile, SystemFilterFile
+from .triggers import files as trigger_files
 
 
 class HasEvents(Protocol):
@@ -73,6 +75,18 @@ class Enable(File):
         on = switch(text)
         for event in self._events:
             event.switch(on)
+
+
+class EnableEvent(Enable):
+    """The switch of one event."""
+
+    def __init__(self, event: TraceEvent) -> None:
+        super().__init__([event])
+        self._event = event
+
+    def read(self) -> str:
+        """Return 1 if the event is written, or 0; `*` after it if triggers need the event."""
+        return f"{self._event.file.state}\n"
 
 
 class Id(File):
@@ -157,6 +171,7 @@ class _Events(Directory):
     def __init__(self, array: HasEvents) -> None:
         super().__init__({})
         self._array = array
+        self._texts: dict[str, str] = {}
         self._fixed = ftrace_event_files(array.ring.layout.pointer_size)
 
     @property
@@ -168,31 +183,47 @@ class _Events(Directory):
         return {
             "enable": Enable(self._array.events),
             **self._fixed,
-            **{group: _Group(groups[group]) for group in sorted(groups)},
+            **{group: _Group(groups[group], self._texts) for group in sorted(groups)},
         }
 
 
 class _Group(Directory):
     """events/GROUP: a switch, and a directory for each event, made when it is read."""
 
-    def __init__(self, events: Sequence[TraceEvent]) -> None:
+    def __init__(self, events: Sequence[TraceEvent], texts: dict[str, str]) -> None:
+        """`texts` has what the files `filter` of systems show."""
         super().__init__({})
         self._events = events
+        self._texts = texts
 
     @property
     def entries(self) -> Mapping[str, Node]:
         """The files by name."""
-        return {"enable": Enable(self._events)} | {
-            event.name: Directory(
-                {"enable": Enable([event]), "format": Format(event), "id": Id(event)}
-            )
-            for event in sorted(self._events, key=lambda event: event.name)
+        group = self._events[0].group
+        return {
+            "enable": Enable(self._events),
+            "filter": SystemFilterFile(self._events, self._texts, group),
+        } | {
+            event.name: _files(event) for event in sorted(self._events, key=lambda each: each.name)
         }
 
 
 def array_files(array: HasEvents) -> Mapping[str, Node]:
     """Return the files of this module that each trace array has."""
     return {"events": _Events(array), "set_event": SetEvent(array)}
+
+
+def _files(event: TraceEvent) -> Directory:
+    """Return the directory of one event."""
+    return Directory(
+        {
+            "enable": EnableEvent(event),
+            "filter": FilterFile(event.filter),
+            **trigger_files(event.triggers),
+            "format": Format(event),
+            "id": Id(event),
+        }
+    )
 
 
 def files(array: HasEvents, fprobes: Fprobes) -> Mapping[str, Node]:

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The triggers of events. Modelled on kernel/trace/trace_events_trigger.c. As in trace_probe.c,
+ * this file decides, and the machine changes the buffers.
+ */
+#include "trace_events.h"
+
+static int trigger_matches(const struct event_trigger *trigger, const struct trace_entry *entry,
+			   u32 size)
+{
+	return !trigger->filter || filter_match_preds(trigger->filter, entry, size);
+}
+
+/* Whether the trigger is still executed; counts down. */
+static int trigger_counts(struct event_trigger *trigger)
+{
+	if (!trigger->counted)
+		return 1;
+	if (!trigger->count)
+		return 0;
+	trigger->count--;
+	return 1;
+}
+
+static void trigger_traceon(struct event_trigger *trigger, unsigned long ip)
+{
+	u32 on = trigger->command == FUNC_PROBE_TRACEON;
+
+	if (on == tracing_is_on || !trigger_counts(trigger))
+		return;
+	tracing_is_on = on;
+	hypercall(HC_TRACE_CONTROL,
+		  (unsigned long)&func_probes[2 * (trigger->command - 1)], ip, 0, 0);
+}
+
+static void trigger_enable_event(struct event_trigger *trigger)
+{
+	struct trace_event_file *file = (struct trace_event_file *)(unsigned long)trigger->data;
+	u32 off = trigger->command == TRIGGER_DISABLE_EVENT;
+
+	if (file->soft_disabled != off && trigger_counts(trigger))
+		file->soft_disabled = off;
+}
+
+/* Whether the trigger can change if this event is written. */
+static int changes_buffer(const struct event_trigger *trigger)
+{
+	return trigger->command < TRIGGER_ENABLE_EVENT;
+}
+
+static int trigger_call(struct event_trigger *trigger, const struct trace_entry *entry, u32 size,
+			unsigned long ip)
+{
+	switch (trigger->command) {
+	case FUNC_PROBE_TRACEON:
+	case FUNC_PROBE_TRACEOFF:
+		trigger_traceon(trigger, ip);
+		return 0;
+	case FUNC_PROBE_SNAPSHOT:
+		if (trigger_counts(trigger))
+			tracing_snapshot_instance(
+				&func_probes[2 * (FUNC_PROBE_SNAPSHOT - 1)], ip, 0);
+		return 0;
+	case FUNC_PROBE_STACKTRACE:
+		return trigger_counts(trigger);
+	case TRIGGER_ENABLE_EVENT:
+	case TRIGGER_DISABLE_EVENT:
+		trigger_enable_event(trigger);
+		return 0;
+	default:
+		hist_trigger_update((struct hist_trigger *)(unsigned long)trigger->data, entry, size,
+				    ip);
+		return 0;
+	}
+}
+
+/*
+ * Execute the triggers of `file` before (`after` 0) or after the event is written. In the kernel,
+ * a trigger with a condition looks at an event for which space is reserved already, so that it
+ * can stop tracing only after that event.
+ */
+int event_triggers_call(struct trace_event_file *file, const struct trace_entry *entry, u32 size,
+			unsigned long ip, int after)
+{
+	struct event_trigger *first = (struct event_trigger *)(unsigned long)file->triggers, *trigger;
+	int conditional = 0, stack = 0;
+
+	for (trigger = first; trigger; trigger = (void *)(unsigned long)trigger->next)
+		conditional |= trigger->filter != 0;
+	for (trigger = first; trigger; trigger = (void *)(unsigned long)trigger->next) {
+		int late = conditional && changes_buffer(trigger);
+
+		if (late == after && trigger_matches(trigger, entry, size))
+			stack |= trigger_call(trigger, entry, size, ip);
+	}
+	return stack;
+}

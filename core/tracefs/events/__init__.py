@@ -1,0 +1,7 @@
+"""The files of events/, and what is behind them in the guest."""
+
+from .eventfile import EventFile, EventFiles
+from .files import files
+from .kernel import KernelEvents
+
+__all__ = ["EventFile", "EventFiles", "KernelEvents", "files"]

@@ -1,0 +1,68 @@
+"""Print formats: what the kernel's printf and its helpers make of the fields."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+from dynftrace.core.events.fields import Field, Layout
+from dynftrace.core.events.printfmt import PrintFmt, PrintFmtError
+
+LAYOUT = Layout("big", 4)
+FIELDS = (
+    Field("int", "a", 8, 4, True),
+    Field("unsigned long", "b", 12, 4),
+    Field("char", "comm[8]", 16, 8),
+    Field("__data_loc char[]", "name", 24, 4),
+    Field("unsigned long", "args[2]", 28, 8),
+)
+RECORD = struct.pack(">8xiI8sIII6s", -3, 0x8001, b"sh\0junk", 6 << 16 | 36, 7, 9, b"hello\0")
+
+
+def shown(text: str) -> str:
+    return PrintFmt(text, FIELDS, LAYOUT, lambda at, offset: f"f{at:x}{offset:d}").text(RECORD)
+
+
+def test_fields_and_helpers() -> None:
+    assert shown('"%s %s", REC->comm, __get_str(name)') == "sh hello"
+    assert shown('"%lx,%lu", REC->args[0], REC->args[1]') == "7,9"
+    assert shown('"%ps %pS %p", (void *)REC->b, REC->b, REC->b') == "f80010 f80011 00008001"
+    flags = '__print_flags(REC->b, "|", { 0x1, "A" }, { 0x2, "B" })'
+    assert shown(f'"%s" "!", {flags}') == "A|0x8000!"
+    assert shown('"%s", __print_symbolic(REC->a, { -3, "low" }, { 1, "x" })') == "low"
+    assert shown('"%s", REC->a < 0 && !(REC->b & 2) ? "yes" : "no"') == "yes"
+    assert shown('"%ld", (long)REC->b - 0x8003') == "-2"
+    assert shown('"%d%%", (unsigned char)REC->b') == "1%"
+
+
+def test_conversions_are_those_of_c(tmp_path: Path) -> None:
+    compiler = which("cc") or which("gcc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    formats = ["%d", "%5d", "%-5d|", "%05d", "%+d", "%x", "%#x", "%X", "%08x", "%o", "%u", "%.3d"]
+    numbers = [0, 7, -3, 123456]
+    source = "#include <stdio.h>\nint main(void) {\n" + "".join(
+        f'printf("{each}\\n", {number});\n' for each in formats for number in numbers
+    )
+    (tmp_path / "t.c").write_text(source + "return 0; }\n")
+    subprocess.run([compiler, "-w", "-o", tmp_path / "t", tmp_path / "t.c"], check=True)
+    told = subprocess.run([tmp_path / "t"], capture_output=True, text=True, check=True).stdout
+    own = [shown(f'"{each}", {number}') for each in formats for number in numbers]
+    assert own == told.splitlines()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "REC->a", '"%d"', '"%d", REC->nosuch', '"%d", REC->a +', '"%q", 1', '"%d", f(1)'),
+        *('"%d", (struct x)1', '"%s", __print_flags(1, "|", { 1 })', '"%d", 1 2', '"%d", *REC->a'),
+        '"%d", ' + "(" * 3000,
+    ],
+)
+def test_what_is_not_understood_is_refused(text: str) -> None:
+    with pytest.raises(PrintFmtError):
+        shown(text)
