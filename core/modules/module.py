@@ -223,6 +223,7 @@ class Modules:
             self._set_state(module, abi.ModuleState.GOING)
             if leave:
                 self._machine.requests.call(leave, (), "rmmod")
+            self._tell("free", module, "rmmod")
         self._take_out(module)
 
     def source_line(self, address: int) -> tuple[str, int] | None:
@@ -410,6 +411,7 @@ class Modules:
         if module.this_module is None:
             return
         self._set_state(module, abi.ModuleState.COMING)
+        self._tell("load", module, "insmod")
         start = int(self._this(module)["init"])
         if start:
             result = self._machine.requests.call(start, (), "insmod") & 0xFFFF_FFFF
@@ -422,6 +424,16 @@ class Modules:
                     "errno; loaded anyway",
                 )
         self._set_state(module, abi.ModuleState.LIVE)
+
+    def _tell(self, what: str, module: Module, comm: str) -> None:
+        """Have the guest write the trace event module_load or module_free, if it is on."""
+        point = self._kallsyms.address(f"__event_module_{what}")
+        function = self._kallsyms.address(f"trace_module_{what}")
+        memory = self._machine.memory
+        if point is None or function is None or memory.region_at(point) is None:
+            return
+        if memory.read_int(point, 4):
+            self._machine.requests.call(function, (module.this_module or 0,), comm)
 
     def _take_out(self, module: Module) -> None:
         """Remove a module's records, symbols, memory and translated code."""

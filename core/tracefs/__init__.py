@@ -10,6 +10,7 @@ from .buffers import files as buffer_files
 from .cmdlines import files as cmdline_files
 from .errorlog import files as error_files
 from .events import files as event_files
+from .events.pids import files as event_pid_files
 from .filters import FilterFile
 from .filters import files as filter_files
 from .functions import FunctionTable
@@ -74,6 +75,7 @@ class TracefsTree(Tracefs):
                 **option_files(array),
                 **error_files(array.error_log),
                 **event_files(array, array.fprobes),
+                **event_pid_files(array.event_pids, bits),
                 **stack_files(array.stack, kallsyms, bits),
             }
         )

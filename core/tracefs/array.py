@@ -41,6 +41,7 @@ from .commands import Commands
 from .event import TraceEvent
 from .events.eventfile import EventFiles
 from .events.kernel import KernelEvents
+from .events.pids import EventPids
 from .fprobes import Fprobes
 from .graph import Graph
 from .latency import OVERWRITE, Latency
@@ -94,6 +95,7 @@ class TraceArray(BaseArray):
             *(ftrace, kallsyms, ring, self.event_files, self, taken, *callbacks),
             self.error_log,
         )
+        self.event_pids = EventPids(self.event_files, kallsyms)
         tracer = LatencyTracer(machine, kallsyms)
         self.latency = Latency(tracer, self.snapshot, machine.memory, kallsyms)
         self.commands = Commands(machine, ftrace, self.snapshot, self)
@@ -110,8 +112,8 @@ class TraceArray(BaseArray):
     def save(self) -> Restore:
         """Return a function that restores tracer, events and settings, after `ftrace`."""
         owned = (self.graph, self.stack, self.profile, self.syscalls, self.fprobes)
-        owned_too = (self.event_files, self.kernel_events, self.latency, self.commands)
-        kept = attributes(self, "others")
+        owned_too = (self.event_files, self.event_pids, self.kernel_events, self.latency)
+        kept = in_order(attributes(self, "others"), self.commands.save())
         return in_order(super().save(), kept, *(each.save() for each in (*owned, *owned_too)))
 
     def tracers(self) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """The tasks whose functions are traced: set_ftrace_pid and set_ftrace_notrace_pid.
 
 White space separates pids; a write accepts all of them or none. The function tracer and
-function_graph obey pids, events do not. Source: pid_open() and pid_write() in
-kernel/trace/ftrace.c, trace_pid_write() in kernel/trace/trace.c.
+function_graph obey these pids; events have files of their own (events/pids.py). Source:
+pid_open() and pid_write() in kernel/trace/ftrace.c, trace_pid_write() in kernel/trace/trace.c.
 """
 
 from __future__ import annotations
@@ -24,20 +24,16 @@ _WORD_MAX = 127
 
 
 class Pids(Protocol):
-    """The tasks whose functions a trace array traces."""
+    """Tasks to trace, and tasks not to trace."""
 
     @property
-    def pids(self) -> tuple[int, ...]:
-        """Tasks that are traced, ascending; empty means all."""
-        ...
+    def pids(self) -> tuple[int, ...]: ...
 
     @property
-    def notrace(self) -> tuple[int, ...]:
-        """Tasks that are not traced, ascending."""
-        ...
+    def notrace(self) -> tuple[int, ...]: ...
 
     def set(self, pids: Collection[int], notrace: Collection[int]) -> None:
-        """Trace only `pids` (all tasks if empty) except `notrace`."""
+        """Choose other tasks."""
         ...
 
 

@@ -107,10 +107,26 @@ Events of your own
   error_log                         why the last definitions were refused; > clears
 
 Events
-  events/syscalls/                  sys_enter_CALL and sys_exit_CALL, by call
+  events/GRP/                       sched, irq, timer, kmem, module and
+                                    raw_syscalls; syscalls has sys_enter_CALL
+                                    and sys_exit_CALL
   events/GRP/EVENT/enable           1 is on, 0 off; GRP/enable and events/enable
                                     switch all events below them
   events/GRP/EVENT/format, id       layout and type in the buffer
+  events/GRP/EVENT/filter           events that do not meet it are not written:
+        FIELD == != < <= > >= & NUMBER, FIELD == != ~ "STRING" (~: a glob),
+        && || ! ( ); a FIELD of format, CPU or COMM; 0 removes the filter;
+        GRP/filter sets that of all events of the group
+  events/GRP/EVENT/trigger          commands, executed when the event happens:
+        traceon, traceoff, stacktrace, snapshot, enable_event:GRP:EVENT,
+        disable_event:GRP:EVENT, each with [:COUNT] [if FILTER]; !COMMAND
+        removes it
+        hist:keys=FIELD,..[:vals=FIELD,..][:sort=FIELD[.descending]][:size=N]
+        counts; a key may end in .hex .sym .sym-offset .execname .syscall
+        .log2 .usecs or .buckets=N, or be stacktrace; :pause, :cont, :clear
+  events/GRP/EVENT/hist             what hist has counted
+  set_event_pid                     the tasks whose events are written
+  set_event_notrace_pid             the tasks whose events are not written
   available_events                  all events, GRP:EVENT
   set_event                         events that are on: GRP:EVENT, GRP:*, EVENT;
                                     !WORD switches off

@@ -135,6 +135,25 @@ def test_host_and_guest_agree_on_layouts(images: Images, name: str) -> None:
     assert members(die) == of_host
 
 
+def test_host_and_guest_agree_on_numbers_of_events() -> None:
+    text = (GUEST / "include" / "trace_events.h").read_text()
+    for prefix, kind in (
+        ("FILTER_KIND", abi.FilterKind),
+        ("FILTER_OP", abi.FilterOp),
+        ("HIST_KIND", abi.HistKind),
+    ):
+        assert enumerated(text, prefix) == {each.name: each.value for each in kind}
+    triggers = {each.name: each.value for each in abi.TriggerCommand if each.value >= 16}
+    assert enumerated(text, "TRIGGER") == triggers
+    probes = {each.name: each.value for each in abi.ProbeCommand}
+    assert all(probes[each.name] == each.value for each in abi.TriggerCommand if each.value < 16)
+    assert enumerated(text, "FIRST")["TRACE_EVENT_ID"] == abi.FIRST_TRACE_EVENT_ID
+    assert enumerated(text, "TRACE_EVENT")["FILES"] == abi.TRACE_EVENT_FILES
+    sizes = enumerated(text, "HIST")
+    for name in ("KEYS_MAX", "VALS_MAX", "KEY_SIZE", "STACK"):
+        assert sizes[name] == getattr(abi, f"HIST_{name}")
+
+
 def enumerated(text: str, prefix: str) -> dict[str, int]:
     """Return the `#define PREFIX_NAME number` lines of machine.h."""
     pattern = rf"#define {prefix}_(\w+) (?:\(1u << (\d+)\)|(0x[0-9a-f]+|\d+))"

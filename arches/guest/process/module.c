@@ -40,3 +40,14 @@ void module_put(struct module *mod)
 	spin_unlock(&module_lock);
 }
 EXPORT_SYMBOL(module_put);
+
+/* Called by the loader before init and after exit, while the event is on. */
+__used notrace void trace_module_load(struct module *mod)
+{
+	event_module_load(mod->name);
+}
+
+__used notrace void trace_module_free(struct module *mod)
+{
+	event_module_free(mod->name);
+}

@@ -83,3 +83,24 @@ def test_trace_cmd_reads_the_same(tmp_path: Path, session: Session, sh: Sh) -> N
     own = sh("cat trace")
     for name in ("sched_switch", "sched_process_fork", "irq_handler_entry", "softirq_raise"):
         assert texts(own, name) == texts(report.stdout, name) != []
+
+
+def test_pids_choose_events_of_one_or_two_tasks() -> None:
+    user = User("x86_64")
+    user("run syscalls; echo 13 > set_event_pid; echo 1 > events/sched/enable; run syscalls")
+    assert user("cat set_event_pid") == "13\n"
+    rows = [row for row in user("cat trace").splitlines() if row[0] != "#"]
+    own = re.compile(r"-13 |[ _]pid=13 ")
+    assert rows and all(own.search(row) for row in rows)
+    assert any("-13 " not in row for row in rows)  # its wakeups by others
+    user("echo 13 > set_event_notrace_pid; echo > set_event_pid; echo > trace; run syscalls")
+    rows = [row for row in user("cat trace").splitlines() if row[0] != "#"]
+    assert rows and not any("-13 " in row.split("[")[0] and "sched_process" in row for row in rows)
+    assert user("cat set_event_pid") == "" and "Invalid" in user.refused("echo x > set_event_pid")
+
+
+def test_modules_tell_when_they_come_and_go() -> None:
+    user = User("x86_64")
+    user("echo 1 > events/module/enable; insmod usbcore; rmmod usbcore")
+    told = [row.split(": ", 1)[1].strip() for row in user("cat trace").splitlines()[-2:]]
+    assert told == ["module_load: usbcore", "module_free: usbcore"]
