@@ -81,7 +81,7 @@ class TraceArray(BaseArray):
         self.callers = Callers(machine, ftrace)
         self.stack = StackTracer(machine, ftrace, kallsyms, self.callers)
         self.profile = Profile(machine, kallsyms, ftrace, self.graph)
-        self.event_files = EventFiles(machine, kallsyms)
+        self.event_files = EventFiles(machine, kallsyms, self.error_log)
         self.syscalls = Syscalls(
             *(machine, kallsyms, ftrace, ring, self.event_files, self),
             self._update_record_cmd,

@@ -47,3 +47,21 @@ def test_the_log_keeps_eight_errors_and_is_emptied(session: Session, sh: Sh) -> 
     assert [line[-1] for line in commands] == [*"23456789"]
     assert sh("echo >> error_log; cat error_log") != ""
     assert sh("> error_log; cat error_log") == ""
+
+
+@pytest.mark.parametrize(
+    ("marked", "reason"),
+    # The first one is of the kernel's selftest tracing-error-log.tc, with a field of this event.
+    [
+        ("(prev_pid >= 10 || dpid ^== 17) && common_pid != 1", "Field not found"),
+        ("^(prev_pid == 1", "Too many '('"),
+    ],
+)
+def test_a_wrong_filter_is_explained(session: Session, marked: str, reason: str) -> None:
+    text = marked.replace("^", "")
+    with pytest.raises(TracefsError):
+        session.boot.tracefs.write("events/sched/sched_switch/filter", text)
+    first, command, caret = session.boot.tracefs.read("error_log").splitlines()
+    assert first.endswith(f"] event filter parse error: error: {reason}")
+    assert command == f"  Command: {text}"
+    assert len(caret) == len("  Command: ") + marked.index("^") + 1

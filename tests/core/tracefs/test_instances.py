@@ -97,8 +97,10 @@ def test_pids_and_stacks_are_its_own(session: Session, sh: Sh) -> None:
 
 def test_a_full_buffer_overwrites_only_its_own_events(session: Session, sh: Sh) -> None:
     sh("mkdir instances/x; echo 8 > instances/x/buffer_size_kb")
-    sh("echo function | tee current_tracer instances/x/current_tracer; run locks")
     sh("echo 0 | tee tracing_on instances/x/tracing_on")
+    sh("echo function | tee current_tracer instances/x/current_tracer")
+    sh("echo 1 | tee tracing_on instances/x/tracing_on; run locks")
+    sh("echo 0 | tee tracing_on instances/x/tracing_on; run boot")
     shown = {}
     for place in ("", "instances/x/"):
         stats = "".join(sh(f"cat {place}per_cpu/cpu{cpu}/stats") for cpu in (0, 1))
@@ -110,7 +112,7 @@ def test_a_full_buffer_overwrites_only_its_own_events(session: Session, sh: Sh) 
     entries, overrun = shown["instances/x/"]
     head = re.search(r"written: (\d+)/(\d+)", sh("cat instances/x/trace"))
     assert head is not None and [*map(int, head.groups())] == [entries, entries + overrun]
-    assert sum(shown["instances/x/"]) == pytest.approx(shown[""][0], rel=0.05)
+    assert sum(shown["instances/x/"]) == pytest.approx(shown[""][0], abs=4)
     first = sh("head -20 instances/x/trace_pipe")
     assert len(rows(first)) > 10 and rows(sh("cat instances/x/trace")) == []
 
