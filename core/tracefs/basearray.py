@@ -34,6 +34,9 @@ FUNCTION = "function"
 MARK_SIZE = 1024
 """Greatest number of bytes of text in one event (TRACE_BUF_SIZE)."""
 
+RAW_MIN, RAW_MAX = 4, 3 * 1024
+"""Least and most bytes of a write to trace_marker_raw; the kernel keeps `MARK_SIZE` of them."""
+
 MARKER_COMM = "sh"
 """Name of the task that writes to trace_marker."""
 
@@ -181,23 +184,35 @@ class BaseArray:
         Raises `TracefsError` (EBADF: recording is off, ENODEV: the kernel does not support
         it) and `GuestError`.
         """
-        function = self.kallsyms.address("tracing_mark_write", TRACER)
+        data = text.encode("utf-8", "surrogateescape")
+        if not data.endswith(b"\n"):
+            data += b"\n"
+        for start in range(0, len(data), MARK_SIZE):
+            self._write_mark("tracing_mark_write", data[start : start + MARK_SIZE])
+
+    def mark_raw(self, data: bytes) -> None:
+        """Make the guest write `data`, of which the first 4 bytes are a number, as one event.
+
+        Raises `TracefsError` (EINVAL: too short or too long) and as `mark`.
+        """
+        if not RAW_MIN <= len(data) <= RAW_MAX:
+            raise TracefsError(errno.EINVAL)
+        self._write_mark("tracing_mark_raw_write", data[:MARK_SIZE])
+
+    def _write_mark(self, name: str, data: bytes) -> None:
+        """Have the guest function `name` write `data`."""
+        function = self.kallsyms.address(name, TRACER)
         if function is None:
             raise TracefsError(errno.ENODEV)
         memory = self.machine.memory
         place = self.machine.port.facts.map.host_stack + _MARK_OFFSET
         if memory.region_at(place) is None:
             memory.map(place, MARK_SIZE * _MARK_PAGES, "trace_marker", executable=False)
-        data = text.encode("utf-8", "surrogateescape")
-        if not data.endswith(b"\n"):
-            data += b"\n"
-        for start in range(0, len(data), MARK_SIZE):
-            part = data[start : start + MARK_SIZE]
-            memory.write(place, part)
-            arguments = (place, len(part), self._address)
-            result = self.machine.requests.call(function, arguments, MARKER_COMM)
-            if result >> (8 * memory.pointer_size - 1):
-                raise TracefsError(errno.EBADF)
+        memory.write(place, data)
+        arguments = (place, len(data), self._address)
+        result = self.machine.requests.call(function, arguments, MARKER_COMM)
+        if result >> (8 * memory.pointer_size - 1):
+            raise TracefsError(errno.EBADF)
 
     # The function tracer
 

@@ -40,6 +40,7 @@ Tracing
   trace                             the buffer as text; writing with > clears it
   trace_pipe                        the same; reading removes it from the buffer
   trace_marker                      text written here becomes an event
+  trace_marker_raw                  bytes: a number of 4 bytes, and data
   trace_clock                       the clock of time stamps, [in use]
   trace_options, options/           options of the text and of the tracers
   options/func_stack_trace          1: each event is followed by its callers

@@ -76,6 +76,10 @@ class Marked(Protocol):
         """Write `text` as an event."""
         ...
 
+    def mark_raw(self, data: bytes) -> None:
+        """Write `data` as an event."""
+        ...
+
 
 class Traced(Events, Clocked, Marked, Protocol):
     """A trace array, as far as all files of this module need it."""
@@ -175,6 +179,16 @@ class TraceMarker(File):
         self._marked.mark(text)
 
 
+class TraceMarkerRaw(TraceMarker):
+    """Bytes written here become an event: a number of 4 bytes, and data."""
+
+    def write(self, text: str) -> None:
+        """Write one event; EBADF while tracing is off, EINVAL without markers or a number."""
+        if not self._marked.options["markers"]:
+            raise TracefsError(errno.EINVAL)
+        self._marked.mark_raw(text.encode("utf-8", "surrogateescape"))
+
+
 class TraceClock(File):
     """The clock of the time stamps; the clock in use is in brackets."""
 
@@ -199,5 +213,6 @@ def files(traced: Traced) -> Mapping[str, Node]:
         "trace": Trace(traced),
         "trace_pipe": TracePipe(traced),
         "trace_marker": TraceMarker(traced),
+        "trace_marker_raw": TraceMarkerRaw(traced),
         "trace_clock": TraceClock(traced),
     }

@@ -12,7 +12,7 @@ from dynftrace.core.abi import TraceType
 from dynftrace.core.errors import TracefsError
 from dynftrace.core.session.session import Session
 
-from ...support.user import at_once
+from ...support.user import at_once, opened
 
 Sh = Callable[[str], str]
 
@@ -210,3 +210,27 @@ def test_without_trace_printk_the_kernel_writes_no_messages(sh: Sh) -> None:
     sh("echo trace_printk > trace_options; echo 'vfs_read:snapshot:1' > set_ftrace_filter")
     sh("echo 0 > snapshot; run syscalls")
     assert text in sh("cat trace")
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "ppc64"])
+def test_bytes_become_an_event_with_a_number(arch: str) -> None:
+    session = opened(arch)
+    tracefs = session.boot.tracefs
+    data = (0x1234).to_bytes(4, session.port.facts.byteorder) + bytes([0, 1, 0xFE, 0xFF, 7])
+    text = data.decode("utf-8", "surrogateescape")
+    tracefs.mkdir("instances/x")
+    for place in ("", "instances/x/"):
+        tracefs.write(f"{place}trace_marker_raw", text, append=True)
+        last = tracefs.read(f"{place}trace").splitlines()[-1]
+        # The event is padded to whole words.
+        assert last.endswith(": # 1234 buf: 00 01 fe ff 07 00 00 00")
+    tracefs.write("options/raw", "1")
+    assert tracefs.read("trace").splitlines()[-1].endswith("# 1234 buf: 00 01 fe ff 07 00 00 00")
+    for wrong in ("abc", "x" * 3073):
+        with pytest.raises(TracefsError) as caught:
+            tracefs.write("trace_marker_raw", wrong)
+        assert caught.value.errno == errno.EINVAL
+    tracefs.write("tracing_on", "0")
+    with pytest.raises(TracefsError) as caught:
+        tracefs.write("trace_marker_raw", text)
+    assert caught.value.errno == errno.EBADF
