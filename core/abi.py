@@ -101,6 +101,7 @@ class Hypercall(IntEnum):
     TEXT_POKE = 22
     SYNC_CORE = 23
     FTRACE_UPDATED = 24
+    PID_FOLLOW = 25
 
 
 class TextPoke(IntEnum):

@@ -52,6 +52,20 @@ class PidUsers(Protocol):
         ...
 
 
+NOBODY = MAX_PID
+"""In a list that was not empty and whose tasks have all ended: it still selects nobody."""
+
+
+def followed(pids: Sequence[int], pid: int, parent: int) -> tuple[int, ...]:
+    """Return the list `pids` after `pid` was forked by `parent`, or with 0 has ended.
+
+    Source: trace_filter_add_remove_task() in kernel/trace/trace.c.
+    """
+    if parent:
+        return tuple(sorted({*pids, pid})) if parent in pids else tuple(pids)
+    return tuple(each for each in pids if each != pid) or (NOBODY,) if pid in pids else tuple(pids)
+
+
 def listed(pids: Sequence[int], notrace: Sequence[int]) -> NDArray[np.uint64]:
     """Return the words of the guest's list (`struct ftrace_pids`), of ascending pids."""
     return np.array([len(pids), len(notrace), *pids, *notrace], np.uint64)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -23,7 +24,9 @@ from ..ftrace.ftrace import Ftrace
 from ..ftrace.latency import TRACERS as LATENCY_TRACERS
 from ..ftrace.latency import LatencyTracer, MaxTrace
 from ..ftrace.ops import FtraceHash, FtraceOps
+from ..ftrace.pids import followed
 from ..ftrace.stacktrace import StackTracer
+from ..ftrace.tracepoint import Tracepoint
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from ..machine.symbols import TRACER
@@ -36,7 +39,7 @@ from ..trace.text.dumptext import dump_text
 from ..trace.text.graphtext import graph_text
 from ..trace.text.textcontext import TextContext
 from ..trace.text.tracetext import TraceText
-from .basearray import FUNCTION, NOP, BaseArray
+from .basearray import FORKS, FUNCTION, NOP, BaseArray
 from .commands import Commands
 from .event import TraceEvent
 from .events.eventfile import EventFiles
@@ -45,6 +48,7 @@ from .events.pids import EventPids
 from .fprobes import Fprobes
 from .graph import Graph
 from .latency import OVERWRITE, Latency
+from .pids import Pids
 from .profile import Profile
 from .syscalls import Syscalls
 
@@ -65,6 +69,34 @@ FUNCTION_TRACE_CALL = "function_trace_call"
 """The guest function that the function tracer registers."""
 
 
+FORK_POINTS = ("__tracepoint_sched_process_fork", "__tracepoint_sched_process_free")
+PID_FOLLOW = "ftrace_pid_follow"
+"""The guest function that reports forks and exits, and its tracepoints."""
+
+
+class OtherArray(Protocol):
+    """An instance, as far as the top array needs it."""
+
+    @property
+    def tracer(self) -> str:
+        """Name of the current tracer."""
+        ...
+
+    @property
+    def options(self) -> Mapping[str, bool]:
+        """The options, by name."""
+        ...
+
+    @property
+    def pids(self) -> Pids:
+        """The tasks whose functions it traces."""
+        ...
+
+    def forget(self, ips: Addresses) -> None:
+        """Remove call sites that no longer exist from all hashes."""
+        ...
+
+
 class TraceArray(BaseArray):
     """The top trace array of a machine."""
 
@@ -75,7 +107,10 @@ class TraceArray(BaseArray):
         ops = None if function is None else FtraceOps("global_ops", function, pid=True)
         super().__init__(machine, kallsyms, ftrace, ring, ops)
         self._follower = Follower(ring)
-        self.others: tuple[BaseArray, ...] = ()
+        self._forks = [
+            Tracepoint.find(machine.memory, kallsyms, name, PID_FOLLOW) for name in FORK_POINTS
+        ]
+        self.others: tuple[OtherArray, ...] = ()
         """The other trace arrays: the instances."""
         self.graph = Graph(machine, kallsyms, ftrace)
         self.callers = Callers(machine, ftrace)
@@ -101,8 +136,24 @@ class TraceArray(BaseArray):
         self.commands = Commands(machine, ftrace, self.snapshot, self)
 
     def follow_others(self) -> None:
-        """Record names of tasks if any trace array needs them."""
+        """Record names of tasks, and follow their forks, if any trace array wants it."""
         self._update_record_cmd()
+        options = [self.options, *(each.options for each in self.others)]
+        wanted = any(each[name] for each in options for name in FORKS)
+        for point in self._forks:
+            if point is not None and point.enabled != wanted:
+                point.enable(wanted)
+
+    def follow_task(self, pid: int, parent: int) -> None:
+        """Add `pid`, which `parent` has forked, to lists of pids, or with 0 remove it."""
+        lists: list[Pids] = [self.ftrace.pids] if self.options["function-fork"] else []
+        lists += [self.event_pids] if self.options["event-fork"] else []
+        lists += [each.pids for each in self.others if each.options["function-fork"]]
+        for each in lists:
+            pids, notrace = (followed(old, pid, parent) for old in (each.pids, each.notrace))
+            if (pids, notrace) != (each.pids, each.notrace):
+                with suppress(TracefsError):
+                    each.set(pids, notrace)
 
     def set_tracing_on(self, on: bool) -> None:
         """Start or stop writing events."""
@@ -190,7 +241,7 @@ class TraceArray(BaseArray):
             self.ring.set_overwrite(value)
         elif name == "trace_printk":
             self._set_printk(value)
-        self._update_record_cmd()
+        self.follow_others()
 
     def _set_printk(self, on: bool) -> None:
         """Let messages of the kernel into the trace, or not."""

@@ -64,13 +64,18 @@ OPTIONS: Mapping[str, bool] = MappingProxyType(
         "disable_on_free": False,
         "irq-info": True,
         "markers": True,
+        "event-fork": False,
         "function-trace": True,
+        "function-fork": False,
     }
 )
 """The supported options, in the kernel's order and with its defaults."""
 
 TOP_OPTIONS = ("trace_printk", "record-cmd")
 """Those that only the top array has."""
+
+FORKS = ("function-fork", "event-fork")
+"""Whether lists of pids follow forks: off in a new instance."""
 
 FUNC_STACK_TRACE = "func_stack_trace"
 FUNCTION_OPTIONS: Mapping[str, bool] = MappingProxyType({FUNC_STACK_TRACE: False})

@@ -23,7 +23,7 @@ from ..trace.buffer.pool import MemoryPool
 from ..trace.buffer.ringbuffer import RingBuffer
 from ..trace.buffer.ringmemory import Descriptor
 from .array import TraceArray
-from .basearray import FUNCTION, NOP, TOP_OPTIONS, BaseArray
+from .basearray import FORKS, FUNCTION, NOP, TOP_OPTIONS, BaseArray
 from .event import TraceEvent
 from .latency import OVERWRITE
 
@@ -132,7 +132,11 @@ class Instance(BaseArray):
         ops = None if function is None else FtraceOps(f"{name}_ops", function, op=address)
         super().__init__(top.machine, top.kallsyms, top.ftrace, ring, ops, address=address)
         self.pids = InstancePids(ring, memory, pool, address)
-        self.options = {name: on for name, on in top.options.items() if name not in TOP_OPTIONS}
+        self.options = {
+            name: on and name not in FORKS
+            for name, on in top.options.items()
+            if name not in TOP_OPTIONS
+        }
         ring.set_overwrite(self.options[OVERWRITE])
 
     def save(self) -> Restore:
@@ -221,3 +225,4 @@ class Instance(BaseArray):
                 self._follow(undo)
         if name == OVERWRITE:
             self.ring.set_overwrite(value)
+        self._top.follow_others()

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from ..errors import TracefsError
-from ..ftrace.pids import MAX_PID
+from ..ftrace.pids import MAX_PID, NOBODY
 from .number import kstrtoul
 from .tree import File, Node
 
@@ -60,7 +60,8 @@ class PidFile(File):
 
     def read(self) -> str:
         """Return one pid a line, in ascending order."""
-        return "".join(f"{pid}\n" for pid in self._pids) or NO_PID
+        shown = "".join(f"{pid}\n" for pid in self._pids if pid != NOBODY)
+        return shown if self._pids else NO_PID
 
     def truncate(self) -> None:
         """Remove all pids: this file then excludes no task."""

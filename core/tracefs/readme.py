@@ -28,6 +28,8 @@ Functions
         snapshot, dump and cpudump (into dmesg); !WORD:COMMAND[:0] removes it.
   set_ftrace_pid                    the tasks to trace, by pid; empty means all
   set_ftrace_notrace_pid            the tasks not to trace
+  options/function-fork             1: these lists follow forks and exits; as
+                                    event-fork does for set_event_pid
   enabled_functions                 functions whose site holds a call now
   touched_functions                 functions whose site ever held one
   dyn_ftrace_total_info             number of call sites

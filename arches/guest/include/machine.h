@@ -141,6 +141,7 @@ struct cpu_local {
 #define HC_NMI_RETURN 21  /* (pt_regs): leave an NMI; does not return */
 #define HC_TEXT_POKE 22   /* (): text may be written now; TEXT_POKE_*: what to do next */
 #define HC_SYNC_CORE 23   /* (): execute no older text on this CPU from now on */
+#define HC_PID_FOLLOW 25  /* (pid, parent): it was forked by the parent; or with 0: it has ended */
 #define HC_FTRACE_UPDATED 24 /* (sequence number): see struct ftrace_update */
 
 /* Interrupt vectors. The machine calls

@@ -22,6 +22,7 @@
  *   ftrace_graph_probe_sched_switch             subtracts a task's sleep from its times
  *   tracer_hardirqs_off, tracer_preempt_off, tracer_start_critical   start a critical section
  *   tracer_hardirqs_on, tracer_preempt_on, tracer_stop_critical      end it
+ *   ftrace_pid_follow                           reports forks and exits for the lists of pids
  *   probe_wakeup, probe_wakeup_migrate_task, probe_wakeup_sched_switch   follow a woken task
  * Called by the host:
  *   tracing_mark_write, tracing_mark_raw_write   one TRACE_PRINT or TRACE_RAW_DATA event

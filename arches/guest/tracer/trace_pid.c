@@ -5,6 +5,7 @@
  * each switch; this tracer does so on each call.
  */
 #include "tracer.h"
+#include "tracepoint.h"
 
 volatile unsigned long ftrace_pid_list;
 
@@ -36,4 +37,19 @@ void ftrace_pid_func(unsigned long ip, unsigned long parent_ip, void *op, struct
 	/* The entry may have another user by now. */
 	if (func && !ftrace_ignore_task())
 		func(ip, parent_ip, op, regs);
+}
+
+/*
+ * The options function-fork and event-fork: the machine adds the child of a task that is in a
+ * list, and removes a task that has ended. Modelled on trace_filter_add_remove_task() in
+ * kernel/trace/trace.c.
+ */
+void ftrace_pid_follow(const struct task_fields *task, const struct task_fields *parent,
+		       unsigned long parent_ip)
+{
+	u32 irqs_off = this_cpu->irqs_disabled;
+
+	this_cpu->irqs_disabled = 1;
+	hypercall(HC_PID_FOLLOW, task->pid, parent ? parent->pid : 0, 0, 0);
+	this_cpu->irqs_disabled = irqs_off;
 }
