@@ -75,6 +75,9 @@ class RingBufferFlag(IntFlag):
     CLOCK_COUNTER = 1 << 2
     RECORD_CMD = 1 << 3
     FUNCTION_OFF = 1 << 4
+    CLOCK_GLOBAL = 1 << 5
+    CLOCK_JIFFIES = 1 << 6
+    RECORD_TGID = 1 << 7
 
 
 class Hypercall(IntEnum):
@@ -98,6 +101,7 @@ class Hypercall(IntEnum):
     TEXT_POKE = 22
     SYNC_CORE = 23
     FTRACE_UPDATED = 24
+    PID_FOLLOW = 25
 
 
 class TextPoke(IntEnum):
@@ -169,6 +173,7 @@ class TraceType(IntEnum):
     WAKE = 3
     STACK = 4
     PRINT = 5
+    RAW_DATA = 18
     GRAPH_RET = 10
     GRAPH_ENT = 11
 
@@ -315,7 +320,7 @@ _HOST_REQUEST = [
     ("name", "S32"),
 ]
 
-_SAVED_CMDLINE = [("pid", "i4"), ("comm", f"S{TASK_COMM_LEN}")]
+_SAVED_CMDLINE = [("pid", "i4"), ("tgid", "i4"), ("comm", f"S{TASK_COMM_LEN}")]
 
 
 def _layout(fields: list[Any], byteorder: str) -> np.dtype[np.void]:
@@ -336,6 +341,16 @@ def cpu_local(byteorder: str) -> np.dtype[np.void]:
 def ring_buffer_cpu(byteorder: str) -> np.dtype[np.void]:
     """Return `struct ring_buffer_cpu`, also the field `buffer` of `cpu_local`."""
     return _layout(_RING_BUFFER_CPU, byteorder)
+
+
+TRACE_ARRAY_CPUS = 8
+
+
+def trace_array(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct trace_array` of the guest's tracer.h: the buffers of an instance."""
+    fields: list[Any] = [("pids", "u8"), ("unused", "u8")]
+    fields.append(("buffers", _RING_BUFFER_CPU, (TRACE_ARRAY_CPUS,)))
+    return _layout(fields, byteorder)
 
 
 def host_request(byteorder: str) -> np.dtype[np.void]:

@@ -31,6 +31,8 @@ from __future__ import annotations
 
 import errno as errno_names
 import os
+import re
+from collections.abc import Sequence
 from enum import Enum
 
 
@@ -105,6 +107,24 @@ class TracefsError(DynftraceError):
     def name(self) -> str:
         """The symbolic name, such as `EINVAL`."""
         return errno_names.errorcode.get(self.errno, str(self.errno))
+
+
+class CommandError(TracefsError):
+    """A command for tracefs that the kernel also explains in the file error_log.
+
+    `reason` is the kernel's text; `word` is what it is about, in word `index` of the command.
+    """
+
+    def __init__(self, errno: int, reason: str, word: str, index: int) -> None:
+        super().__init__(errno, f"{os.strerror(errno)}: {reason}: {word}")
+        self.reason = reason
+        self.word = word
+        self.index = index
+
+    def column(self, words: Sequence[str]) -> int:
+        """Return where `word` begins in the command, whose words a blank separates."""
+        at = re.search(rf"(?<![\w$]){re.escape(self.word)}", words[self.index])
+        return len(" ".join([*words[: self.index], ""])) + (at.start() if at else 0)
 
 
 class ModuleError(DynftraceError):

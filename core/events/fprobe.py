@@ -16,12 +16,11 @@ trace_fprobe.c, 6.5.
 from __future__ import annotations
 
 import errno
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..errors import TracefsError
+from ..errors import CommandError
 from ..facts import Abi
 
 GROUP = "fprobes"
@@ -128,7 +127,7 @@ def parse(words: Sequence[str], abi: Abi, pointer_size: int) -> Fprobe:
         raise refused("Probe point is not specified", words[0])
     symbol = words[1]
     if symbol.endswith("%return"):
-        raise refused("Return probes are not known here", symbol)
+        raise refused("Return probes are not known here", symbol, index=1)
     group, event = _names(head["group"], head["event"], words[0])
     if not event:
         event = re.sub(r"\W", "_", f"{symbol}__entry", flags=re.ASCII)
@@ -137,12 +136,16 @@ def parse(words: Sequence[str], abi: Abi, pointer_size: int) -> Fprobe:
     if not _NAME.fullmatch(event):
         raise refused("Event name must follow the same rules as C identifiers", event)
     if len(words) - 2 > _MOST_ARGUMENTS:
-        raise refused("Too many arguments are specified", words[2 + _MOST_ARGUMENTS])
+        raise refused(
+            "Too many arguments are specified",
+            words[2 + _MOST_ARGUMENTS],
+            index=2 + _MOST_ARGUMENTS,
+        )
     arguments: list[FetchArg] = []
     for number, word in enumerate(words[2:], 1):
         argument = _argument(word, number, abi, pointer_size)
         if argument.name in _RESERVED or argument.name in {each.name for each in arguments}:
-            raise refused("This argument name is already used", argument.name)
+            raise refused("This argument name is already used", argument.name, index=number + 1)
         arguments.append(argument)
     return Fprobe(group, event, symbol, tuple(arguments))
 
@@ -174,42 +177,47 @@ def _names(group: str | None, event: str | None, word: str) -> tuple[str, str]:
 
 def _argument(word: str, number: int, abi: Abi, pointer_size: int) -> FetchArg:
     name, equals, fetch = word.partition("=")
+    index = number + 1
     if not equals:
         name, fetch = f"arg{number}", word
     if not _NAME.fullmatch(name):
-        raise refused("Argument name must follow the same rules as C identifiers", word)
+        raise refused(
+            "Argument name must follow the same rules as C identifiers", word, index=index
+        )
     if len(name) >= _ARGUMENT_LENGTH:
-        raise refused("Argument name is too long", name)
+        raise refused("Argument name is too long", name, index=index)
     if not fetch:
-        raise refused("No argument expression", word)
+        raise refused("No argument expression", word, index=index)
     source, colon, type_name = fetch.partition(":")
     kind, bits = "x", 8 * pointer_size
     if colon:
         match = _TYPE.fullmatch(type_name)
         if match is None and type_name != _SYMBOL:
-            raise refused("Unknown type is specified", fetch)
+            raise refused("Unknown type is specified", fetch, index=index)
         kind, bits = (_SYMBOL, bits) if match is None else (match["kind"], int(match["bits"]))
-    return FetchArg(name, fetch, _register(source, abi), kind, bits)
+    return FetchArg(name, fetch, _register(source, abi, index), kind, bits)
 
 
-def _register(source: str, abi: Abi) -> int:
+def _register(source: str, abi: Abi, index: int) -> int:
     """Return the row of `pt_regs` that `source` names."""
     names = [register.name for register in abi.pt_regs]
     if source[:1] == "%":
         if source[1:] not in names:
-            raise refused("Invalid register name", source)
+            raise refused("Invalid register name", source, index=index)
         return names.index(source[1:])
     if source[:1] != "$":
-        raise refused("Invalid fetch argument", source)
+        raise refused("Invalid fetch argument", source, index=index)
     match = re.fullmatch(r"\$arg(?P<number>[0-9]{1,9})", source, re.ASCII)
     if match is None:
-        raise refused("Invalid $-variable specified", source)
+        raise refused("Invalid $-variable specified", source, index=index)
     number = int(match["number"])
     if not 1 <= number <= len(abi.arguments):
-        raise refused(f"Only the first {len(abi.arguments)} arguments come in registers", source)
+        raise refused(
+            f"Only the first {len(abi.arguments)} arguments come in registers", source, index=index
+        )
     return names.index(abi.arguments[number - 1].name)
 
 
-def refused(reason: str, word: str, number: int = errno.EINVAL) -> TracefsError:
-    """Return an error with the kernel's reason and the word that caused it."""
-    return TracefsError(number, f"{os.strerror(number)}: {reason}: {word}")
+def refused(reason: str, word: str, number: int = errno.EINVAL, *, index: int = 0) -> CommandError:
+    """Return an error with the kernel's reason, and what caused it in word `index`."""
+    return CommandError(number, reason, word, index)

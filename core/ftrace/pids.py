@@ -9,11 +9,12 @@ kernel/trace/pid_list.c.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..machine.machine import Machine
 from ..memento import Restore, attributes, in_order
@@ -51,6 +52,25 @@ class PidUsers(Protocol):
         ...
 
 
+NOBODY = MAX_PID
+"""In a list that was not empty and whose tasks have all ended: it still selects nobody."""
+
+
+def followed(pids: Sequence[int], pid: int, parent: int) -> tuple[int, ...]:
+    """Return the list `pids` after `pid` was forked by `parent`, or with 0 has ended.
+
+    Source: trace_filter_add_remove_task() in kernel/trace/trace.c.
+    """
+    if parent:
+        return tuple(sorted({*pids, pid})) if parent in pids else tuple(pids)
+    return tuple(each for each in pids if each != pid) or (NOBODY,) if pid in pids else tuple(pids)
+
+
+def listed(pids: Sequence[int], notrace: Sequence[int]) -> NDArray[np.uint64]:
+    """Return the words of the guest's list (`struct ftrace_pids`), of ascending pids."""
+    return np.array([len(pids), len(notrace), *pids, *notrace], np.uint64)
+
+
 class FtracePids:
     """The pids of one machine; each tuple is ascending."""
 
@@ -86,9 +106,7 @@ class FtracePids:
             self.pids, self.notrace = tuple(sorted({*pids})), tuple(sorted({*notrace}))
             address = 0
             if self.pids or self.notrace:
-                head = (len(self.pids), len(self.notrace))
-                listed = np.array([*head, *self.pids, *self.notrace], np.uint64)
-                (address,) = self._area.write([listed])
+                (address,) = self._area.write([listed(self.pids, self.notrace)])
             memory.write_int(entry[LIST], address)
             if self.func != before:
                 self._users.follow_pids()

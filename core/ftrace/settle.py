@@ -17,6 +17,8 @@ from ..machine.machine import Machine
 from ..machine.vcpu import Vcpu
 from .entry import CODE_REGIONS
 
+_ASKING = (Hypercall.TRACE_CONTROL, Hypercall.UPDATE_MAX_TR, Hypercall.PID_FOLLOW)
+
 LIMIT_NS = 64_000
 """Virtual ns after which a vCPU counts as stuck in the tracer."""
 
@@ -28,7 +30,7 @@ def settle(machine: Machine) -> None:
     """
 
     def inside(vcpu: Vcpu) -> bool:
-        if vcpu.local["call"] in (Hypercall.TRACE_CONTROL, Hypercall.UPDATE_MAX_TR):
+        if vcpu.local["call"] in _ASKING:
             return False
         if vcpu.interrupts.in_nmi or vcpu.local["trace_recursion"]:
             return True

@@ -166,6 +166,13 @@ def _trace_control(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
     return machine.services.trace_control(vcpu.number, probe, ip, parent_ip)
 
 
+def _pid_follow(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+    """Note that a task was forked by another, or has ended."""
+    pid, parent, _, _ = arguments
+    machine.services.pid_follow(pid, parent)
+    return 0
+
+
 def _trace_stack(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
     """Store the callers of a traced function, and return how many there are."""
     address, most, ip, back = arguments
@@ -232,6 +239,7 @@ _CALLS: dict[int, Callable[[Host, Vcpu, Arguments], int | None]] = {
     Hypercall.FTRACE_UPDATE: _ftrace_update,
     Hypercall.GRAPH_STOP: _graph_stop,
     Hypercall.TRACE_CONTROL: _trace_control,
+    Hypercall.PID_FOLLOW: _pid_follow,
     Hypercall.TRACE_STACK: _trace_stack,
     Hypercall.STACK_MAX: _stack_max,
     Hypercall.UPDATE_MAX_TR: _update_max_tr,

@@ -328,6 +328,7 @@ class Machine:
             self.dmesg.write(vcpu.ticks, line)
         pc = vcpu.registers.pc
         self.oopses.append(GuestOops(reason, cpu=vcpu.number, pc=pc, report=lines))
+        self.services.died(vcpu.number)
 
     def panic(self, vcpu: Vcpu, text: bytes) -> None:
         """Stop every vCPU: the guest on `vcpu` panics with the message `text`."""

@@ -62,6 +62,14 @@ class Services(Protocol):
         """Swap the ring buffer of `cpu`, or of all, with the spare one (`UPDATE_MAX_TR`)."""
         ...
 
+    def pid_follow(self, pid: int, parent: int) -> None:
+        """Note that task `pid` was forked by `parent`, or if that is 0, that it has ended."""
+        ...
+
+    def died(self, cpu: int) -> None:
+        """Note that `cpu` has oopsed or panicked; its report is in dmesg."""
+        ...
+
 
 class NoServices:
     """The answers of a machine without tracing."""
@@ -96,6 +104,12 @@ class NoServices:
         """Do nothing."""
 
     def update_max(self, cpu: int | None) -> None:
+        """Do nothing."""
+
+    def pid_follow(self, pid: int, parent: int) -> None:
+        """Do nothing."""
+
+    def died(self, cpu: int) -> None:
         """Do nothing."""
 
 
@@ -147,3 +161,11 @@ class LateServices:
     def stack_max(self, vcpu: Vcpu, used: int, ip: int) -> None:
         """Pass it on."""
         self._services.stack_max(vcpu, used, ip)
+
+    def pid_follow(self, pid: int, parent: int) -> None:
+        """Pass it on."""
+        self._services.pid_follow(pid, parent)
+
+    def died(self, cpu: int) -> None:
+        """Pass it on."""
+        self._services.died(cpu)

@@ -20,7 +20,6 @@ from ..kernel.kernel import load_kernel
 from ..machine.buffers import Buffers
 from ..machine.machine import Machine
 from ..machine.services import LateServices
-from ..machine.symbols import TRACER
 from ..machine.trial import Trials
 from ..modules.module import Modules
 from ..trace.buffer.ringbuffer import RingBuffer
@@ -104,19 +103,12 @@ class Boot:
         if patch is not None:
             ftrace.patcher.method = patch
 
-        def stamp(cpu: int) -> int:
-            """Return the time of the trace clock on `cpu`."""
-            if array.clock_in_ns:
-                return machine.vcpus[cpu].ticks
-            counter = kallsyms.address("trace_counter", TRACER)
-            return 0 if counter is None else machine.memory.read_int(counter, 8)
-
         ring = RingBuffer(
             machine.memory,
             [vcpu.local["buffer"] for vcpu in machine.vcpus],
             PageFormat(facts.byteorder, facts.pointer_size, len(facts.abi.pt_regs)),
             facts.map.ring_buffer,
-            now=stamp,
+            now=lambda cpu: array.now(cpu),
             settle=ftrace.settle,
         )
         array = TraceArray(machine, kallsyms, ftrace, ring)

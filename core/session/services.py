@@ -80,6 +80,14 @@ class TracingServices(FtraceServices):
         else:
             self._array.snapshot.swap_cpu(cpu)
 
+    def pid_follow(self, pid: int, parent: int) -> None:
+        """Have the lists of pids follow a fork or an exit."""
+        self._array.follow_task(pid, parent)
+
+    def died(self, cpu: int) -> None:
+        """Dump the trace to dmesg, if ftrace_dump_on_oops says so."""
+        self._array.commands.dump_on_oops(cpu)
+
     def stack_max(self, vcpu: Vcpu, used: int, ip: int) -> None:
         """Have the stack tracer look at the stack of `vcpu`."""
         self._array.stack.check_stack(vcpu, used, ip)

@@ -73,7 +73,7 @@ def instant_of(boot: Boot, table: EventTable, number: int) -> Instant:
 
     Raises `UsageError` if the events have no times.
     """
-    if not boot.array.clock_in_ns:
+    if not boot.array.clock_of_cpu:
         raise UsageError(
             f"events have no time while the trace clock is {boot.array.clock!r}: "
             "`echo local > trace_clock` first"
@@ -82,6 +82,8 @@ def instant_of(boot: Boot, table: EventTable, number: int) -> Instant:
     event = events[number]
     cpu, time, kind = int(event["cpu"]), int(event["ts"]), int(event["type"])
     same = events["pid"] == event["pid"]
+    if not event["pid"]:
+        same &= events["cpu"] == cpu
     if kind in _ENTRIES:
         place = int(table.addresses[event["ip"]])
         same &= (events["ip"] == event["ip"]) & np.isin(events["type"], _ENTRIES)
@@ -168,7 +170,9 @@ class Journey:
         ends: list[Restore] = []
 
         def visit(vcpu: Vcpu) -> None:
-            if int(vcpu.local["pid"]) == instant.pid:
+            pid = int(vcpu.local["pid"])
+            # Each CPU has an idle task, and all of them are pid 0.
+            if pid == instant.pid and (pid or vcpu.number == instant.cpu):
                 kept = checkpoint.save(boot) if saved or only == len(visits) else None
                 visits.append(_Visit(vcpu.number, vcpu.ticks, kept))
 

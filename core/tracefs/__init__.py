@@ -7,6 +7,8 @@ import threading
 from ..memento import Restore, attributes, in_order
 from .array import TraceArray
 from .buffers import files as buffer_files
+from .cmdlines import files as cmdline_files
+from .errorlog import files as error_files
 from .events import files as event_files
 from .events.pids import files as event_pid_files
 from .filters import FilterFile
@@ -14,6 +16,7 @@ from .filters import files as filter_files
 from .functions import FunctionTable
 from .functions import files as function_files
 from .graph import files as graph_files
+from .instances import Instances
 from .latency import files as latency_files
 from .options import files as option_files
 from .pids import files as pid_files
@@ -25,7 +28,7 @@ from .stack import files as stack_files
 from .stack import filter_files as stack_filter_files
 from .tracers import files as tracer_files
 from .traces import files as trace_files
-from .tree import Directory, File, Handle, Tracefs
+from .tree import Directory, File, FixedFile, Handle, Tracefs
 
 __all__ = [
     "Directory",
@@ -40,7 +43,7 @@ __all__ = [
 
 
 class TracefsTree(Tracefs):
-    """The tree of one trace array."""
+    """The tree of one machine: its top trace array, and the instances."""
 
     def __init__(self, array: TraceArray, lock: threading.RLock) -> None:
         self.array = array
@@ -52,8 +55,10 @@ class TracefsTree(Tracefs):
             **stack_filter_files(array.stack, ftrace, self.functions),
         }
         switch, graph = array.set_profile, array.graph
+        self.instances = Instances(array, self.functions)
         root = Directory(
             {
+                "instances": self.instances,
                 **readme_files(ftrace.ftraced is not None),
                 **tracer_files(array),
                 **function_files(self.functions),
@@ -63,21 +68,27 @@ class TracefsTree(Tracefs):
                 **latency_files(array.latency),
                 **profile_files(array.profile, switch, graph, machine, kallsyms),
                 **trace_files(array),
+                **cmdline_files(array.tasks),
+                "printk_formats": FixedFile(""),
                 **snapshot_files(array.ring, array.snapshot),
                 **buffer_files(array),
                 **option_files(array),
+                **error_files(array.error_log),
                 **event_files(array, array.fprobes),
                 **event_pid_files(array.event_pids, bits),
                 **stack_files(array.stack, kallsyms, bits),
             }
         )
-        super().__init__(root, lock, {"/proc": proc_files(array.stack, machine, ftrace)})
+        super().__init__(
+            root, lock, {"/proc": proc_files(array.stack, machine, ftrace, array.commands)}
+        )
 
     def save(self) -> Restore:
-        """Return a function that restores the filter words that wait for a module."""
-        return in_order(*(attributes(file, "waiting") for file in self._filters.values()))
+        """Return a function that restores instances, and filter words that wait for a module."""
+        waiting = (attributes(file, "waiting") for file in self._filters.values())
+        return in_order(self.instances.save(), *waiting)
 
     def module_loaded(self, name: str) -> None:
         """Apply the filter words that wait for the module `name`. Raises `FtraceBug`."""
-        for file in self._filters.values():
+        for file in (*self._filters.values(), *self.instances.filters):
             file.module_loaded(name)

@@ -12,20 +12,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
+from typing import Protocol
 
 import numpy as np
 
-from ..abi import SAVED_CMDLINES, saved_cmdline
 from ..arch import Addresses
-from ..errors import MemoryFault, TracefsError
+from ..errors import TracefsError
 from ..events.hist import Names
 from ..ftrace.callers import Callers
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.latency import TRACERS as LATENCY_TRACERS
 from ..ftrace.latency import LatencyTracer, MaxTrace
 from ..ftrace.ops import FtraceHash, FtraceOps
+from ..ftrace.pids import followed
 from ..ftrace.stacktrace import StackTracer
+from ..ftrace.tracepoint import Tracepoint
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from ..machine.symbols import TRACER
@@ -34,12 +35,11 @@ from ..trace.buffer.contents import Contents
 from ..trace.buffer.events import EventTable
 from ..trace.buffer.follower import Follower
 from ..trace.buffer.ringbuffer import RingBuffer
-from ..trace.text.dumptext import dump_text, latency_text
-from ..trace.text.eventtext import function_text
-from ..trace.text.fieldtexts import cmdlines
+from ..trace.text.dumptext import dump_text
 from ..trace.text.graphtext import graph_text
-from ..trace.text.textcontext import TextContext, TextOptions
+from ..trace.text.textcontext import TextContext
 from ..trace.text.tracetext import TraceText
+from .basearray import FORKS, FUNCTION, NOP, BaseArray
 from .commands import Commands
 from .event import TraceEvent
 from .events.eventfile import EventFiles
@@ -47,13 +47,11 @@ from .events.kernel import KernelEvents
 from .events.pids import EventPids
 from .fprobes import Fprobes
 from .graph import Graph
-from .latency import FORMAT, OVERWRITE, Latency
+from .latency import OVERWRITE, Latency
+from .pids import Pids
 from .profile import Profile
-from .snapshot import Snapshot
 from .syscalls import Syscalls
 
-NOP = "nop"
-FUNCTION = "function"
 FUNCTION_GRAPH = "function_graph"
 TRACERS = (FUNCTION_GRAPH, *LATENCY_TRACERS, FUNCTION, NOP)
 """All tracers, in the order of available_tracers."""
@@ -64,75 +62,61 @@ RECORDING_NAMES = (FUNCTION_GRAPH, *LATENCY_TRACERS, FUNCTION)
 In the kernel, the latency tracers record them themselves, in their own probes.
 """
 
+PRINTK = "trace_printk_on"
+"""The guest variable for the option trace_printk."""
+
 FUNCTION_TRACE_CALL = "function_trace_call"
 """The guest function that the function tracer registers."""
 
-FUNCTION_STACK_TRACE_CALL = "function_stack_trace_call"
-"""The guest function that it registers with the option func_stack_trace."""
 
-LOCAL = "local"
-COUNTER = "counter"
-
-MARK_SIZE = 1024
-"""Greatest number of bytes of text in one event (TRACE_BUF_SIZE)."""
-
-MARKER_COMM = "sh"
-"""Name of the task that writes to trace_marker."""
-
-_MARK_OFFSET = 1 << 20  # above the stacks of host calls
-_MARK_PAGES = 4
-
-OPTIONS: Mapping[str, bool] = MappingProxyType(
-    {
-        "print-parent": True,
-        "sym-offset": False,
-        "sym-addr": False,
-        "verbose": False,
-        "raw": False,
-        "hex": False,
-        "annotate": True,
-        "context-info": True,
-        FORMAT: False,
-        OVERWRITE: True,
-        "irq-info": True,
-        "markers": True,
-        "function-trace": True,
-    }
-)
-"""The supported options, in the kernel's order and with its defaults."""
-
-FUNC_STACK_TRACE = "func_stack_trace"
-FUNCTION_OPTIONS: Mapping[str, bool] = MappingProxyType({FUNC_STACK_TRACE: False})
-"""The options of the function tracer."""
-
-_TEXT = ("print-parent", "sym-offset", "sym-addr", "verbose", "raw", "hex")
-_TEXT_OPTIONS = (*_TEXT, "annotate", "context-info", "irq-info")
+FORK_POINTS = ("__tracepoint_sched_process_fork", "__tracepoint_sched_process_free")
+PID_FOLLOW = "ftrace_pid_follow"
+"""The guest function that reports forks and exits, and its tracepoints."""
 
 
-class TraceArray:
+class OtherArray(Protocol):
+    """An instance, as far as the top array needs it."""
+
+    @property
+    def tracer(self) -> str:
+        """Name of the current tracer."""
+        ...
+
+    @property
+    def options(self) -> Mapping[str, bool]:
+        """The options, by name."""
+        ...
+
+    @property
+    def pids(self) -> Pids:
+        """The tasks whose functions it traces."""
+        ...
+
+    def forget(self, ips: Addresses) -> None:
+        """Remove call sites that no longer exist from all hashes."""
+        ...
+
+
+class TraceArray(BaseArray):
     """The top trace array of a machine."""
 
     def __init__(
         self, machine: Machine, kallsyms: Kallsyms, ftrace: Ftrace, ring: RingBuffer
     ) -> None:
-        self.machine = machine
-        self.kallsyms = kallsyms
-        self.ftrace = ftrace
-        self.ring = ring
+        function = kallsyms.address(FUNCTION_TRACE_CALL, TRACER)
+        ops = None if function is None else FtraceOps("global_ops", function, pid=True)
+        super().__init__(machine, kallsyms, ftrace, ring, ops)
         self._follower = Follower(ring)
-        self.tracer = NOP
-        self.tracing_on = True
-        self.clock = LOCAL
-        self.tracing_cpumask = (1 << len(machine.vcpus)) - 1
-        self.options = dict(OPTIONS)
-        self.function_options = dict(FUNCTION_OPTIONS)
+        self._forks = [
+            Tracepoint.find(machine.memory, kallsyms, name, PID_FOLLOW) for name in FORK_POINTS
+        ]
+        self.others: tuple[OtherArray, ...] = ()
+        """The other trace arrays: the instances."""
         self.graph = Graph(machine, kallsyms, ftrace)
         self.callers = Callers(machine, ftrace)
         self.stack = StackTracer(machine, ftrace, kallsyms, self.callers)
-        function = kallsyms.address(FUNCTION_TRACE_CALL, TRACER)
-        self.ops = None if function is None else FtraceOps("global_ops", function, pid=True)
         self.profile = Profile(machine, kallsyms, ftrace, self.graph)
-        self.event_files = EventFiles(machine, kallsyms)
+        self.event_files = EventFiles(machine, kallsyms, self.error_log)
         self.syscalls = Syscalls(
             *(machine, kallsyms, ftrace, ring, self.event_files, self),
             self._update_record_cmd,
@@ -142,31 +126,46 @@ class TraceArray:
         )
         taken = {f"{event.group}/{event.name}" for event in (*self.kernel_events, *self.syscalls)}
         callbacks = (self._reset_all, self._update_record_cmd)
-        self.fprobes = Fprobes(ftrace, kallsyms, ring, self.event_files, self, taken, *callbacks)
+        self.fprobes = Fprobes(
+            *(ftrace, kallsyms, ring, self.event_files, self, taken, *callbacks),
+            self.error_log,
+        )
         self.event_pids = EventPids(self.event_files, kallsyms)
-        self.snapshot = Snapshot(ring, self)
         tracer = LatencyTracer(machine, kallsyms)
         self.latency = Latency(tracer, self.snapshot, machine.memory, kallsyms)
         self.commands = Commands(machine, ftrace, self.snapshot, self)
-        self._registered = False
+
+    def follow_others(self) -> None:
+        """Record names of tasks, and follow their forks, if any trace array wants it."""
+        self._update_record_cmd()
+        options = [self.options, *(each.options for each in self.others)]
+        wanted = any(each[name] for each in options for name in FORKS)
+        for point in self._forks:
+            if point is not None and point.enabled != wanted:
+                point.enable(wanted)
+
+    def follow_task(self, pid: int, parent: int) -> None:
+        """Add `pid`, which `parent` has forked, to lists of pids, or with 0 remove it."""
+        lists: list[Pids] = [self.ftrace.pids] if self.options["function-fork"] else []
+        lists += [self.event_pids] if self.options["event-fork"] else []
+        lists += [each.pids for each in self.others if each.options["function-fork"]]
+        for each in lists:
+            pids, notrace = (followed(old, pid, parent) for old in (each.pids, each.notrace))
+            if (pids, notrace) != (each.pids, each.notrace):
+                with suppress(TracefsError):
+                    each.set(pids, notrace)
+
+    def set_tracing_on(self, on: bool) -> None:
+        """Start or stop writing events."""
+        self.commands.probes.set_tracing_on(on)
+        super().set_tracing_on(on)
 
     def save(self) -> Restore:
         """Return a function that restores tracer, events and settings, after `ftrace`."""
-        kept = ("tracer", "tracing_on", "clock", "tracing_cpumask", "_registered")
-        parts = [attributes(self, *kept, "options", "function_options")]
-        if self.ops is not None:
-            parts.append(self.ops.save())
         owned = (self.graph, self.stack, self.profile, self.syscalls, self.fprobes)
-        parts += [self.event_files.save(), self.event_pids.save(), self.kernel_events.save()]
-        parts += [
-            each.save() for each in (*owned, self.snapshot, self.latency, self.commands.probes)
-        ]
-        return in_order(*parts)
-
-    @property
-    def cpus(self) -> int:
-        """Number of CPUs."""
-        return len(self.machine.vcpus)
+        owned_too = (self.event_files, self.event_pids, self.kernel_events, self.latency)
+        kept = in_order(attributes(self, "others"), self.commands.save())
+        return in_order(super().save(), kept, *(each.save() for each in (*owned, *owned_too)))
 
     def tracers(self) -> tuple[str, ...]:
         """Return the names of the tracers whose code this guest has."""
@@ -212,61 +211,6 @@ class TraceArray:
         else:
             self.profile.stop()
 
-    def set_tracing_on(self, on: bool) -> None:
-        """Start or stop writing events."""
-        self.tracing_on = on
-        self.commands.probes.set_tracing_on(on)
-        self._update_recording()
-
-    def set_cpumask(self, mask: int) -> None:
-        """Write events only on the CPUs of `mask`."""
-        self.tracing_cpumask = mask & ((1 << self.cpus) - 1)
-        self._update_recording()
-
-    @property
-    def clocks(self) -> tuple[str, ...]:
-        """The clocks that time stamps can use."""
-        return (LOCAL, COUNTER)
-
-    @property
-    def clock_in_ns(self) -> bool:
-        """Whether time stamps are in ns; the clock `counter` gives plain numbers."""
-        return self.clock != COUNTER
-
-    def set_clock(self, name: str) -> None:
-        """Use another clock for time stamps and empty the buffers.
-
-        Raises `TracefsError` (EINVAL) if no clock has that name.
-        """
-        if name not in self.clocks:
-            raise TracefsError(errno.EINVAL)
-        self.clock = name
-        self.ring.set_counter(name == COUNTER)
-        self._reset_all()
-
-    def mark(self, text: str) -> None:
-        """Make the guest write `text` as events, one for each `MARK_SIZE` bytes.
-
-        Raises `TracefsError` (EBADF: recording is off, ENODEV: the kernel does not support
-        it) and `GuestError`.
-        """
-        function = self.kallsyms.address("tracing_mark_write", TRACER)
-        if function is None:
-            raise TracefsError(errno.ENODEV)
-        memory = self.machine.memory
-        place = self.machine.port.facts.map.host_stack + _MARK_OFFSET
-        if memory.region_at(place) is None:
-            memory.map(place, MARK_SIZE * _MARK_PAGES, "trace_marker", executable=False)
-        data = text.encode("utf-8", "surrogateescape")
-        if not data.endswith(b"\n"):
-            data += b"\n"
-        for start in range(0, len(data), MARK_SIZE):
-            part = data[start : start + MARK_SIZE]
-            memory.write(place, part)
-            result = self.machine.requests.call(function, (place, len(part)), MARKER_COMM)
-            if result >> (8 * memory.pointer_size - 1):
-                raise TracefsError(errno.EBADF)
-
     @property
     def all_options(self) -> Mapping[str, bool]:
         """All options, including those of every tracer, and whether they are on."""
@@ -295,67 +239,36 @@ class TraceArray:
                 self._update_registration(undo)
         if name == OVERWRITE:
             self.ring.set_overwrite(value)
+        elif name == "trace_printk":
+            self._set_printk(value)
+        self.follow_others()
 
-    def _set_function_option(self, name: str, value: bool) -> None:
-        """Change the function that the tracer registers; if it is on, register it again."""
-        with self.ftrace.change() as undo:
-            undo.callback(self.function_options.__setitem__, name, self.function_options[name])
-            self.function_options[name] = value
-            if self.ops is None or not self._registered:
-                return
-            self.ftrace.unregister(self.ops)
-            self._choose_function(self.ops, undo)
-            self.ftrace.register(self.ops)
+    def _set_printk(self, on: bool) -> None:
+        """Let messages of the kernel into the trace, or not."""
+        address = self.kallsyms.address(PRINTK, TRACER)
+        if address is not None:
+            self.machine.memory.write_int(address, on, 4)
 
-    def _choose_function(self, ops: FtraceOps, undo: ExitStack) -> None:
-        """Set the guest function that call sites call for the current tracer."""
-        stack = self.function_options[FUNC_STACK_TRACE]
-        called = FUNCTION_STACK_TRACE_CALL if stack else FUNCTION_TRACE_CALL
-        function = self.kallsyms.address(called, TRACER)
+    def _function(self) -> int | None:
+        """Return the guest function for the current tracer; None if the guest lacks it."""
         if self.tracer in LATENCY_TRACERS:
-            function = self.latency.tracer.function(self.tracer)
-        if function is not None:
-            undo.callback(setattr, ops, "func", ops.func)
-            ops.func = function
-
-    def hash(self, notrace: bool) -> FtraceHash:
-        """Return the functions to trace, or with `notrace` those not to trace."""
-        if self.ops is None:
-            return FtraceHash()
-        return self.ops.notrace_hash if notrace else self.ops.filter_hash
+            return self.latency.tracer.function(self.tracer)
+        return super()._function()
 
     def set_hash(self, notrace: bool, chosen: FtraceHash) -> None:
-        """Choose functions; while the tracer is on, sites change at once. Raises `FtraceBug`."""
-        if self.ops is None:
-            self.ftrace.check()  # raises what this kernel lacks
-            raise TracefsError(errno.ENODEV)
+        """Choose functions; while a tracer is on, sites change at once. Raises `FtraceBug`."""
         with self.ftrace.change():
-            if notrace:
-                self.ftrace.set_hashes(self.ops, notrace_hash=chosen)
-            else:
-                self.ftrace.set_hashes(self.ops, filter_hash=chosen)
-            self.graph.set_hashes(self.ops.filter_hash, self.ops.notrace_hash)
+            super().set_hash(notrace, chosen)
+            self.graph.set_hashes(self.hash(False), self.hash(True))
 
     def forget(self, ips: Addresses) -> None:
         """Remove call sites that no longer exist from all hashes, registered or not."""
-        if self.ops is not None:
-            self.ops.filter_hash = self.ops.filter_hash.forget(ips)
-            self.ops.notrace_hash = self.ops.notrace_hash.forget(ips)
+        super().forget(ips)
+        for other in self.others:
+            other.forget(ips)
         self.graph.forget(ips)
         self.commands.forget(ips)
         self.stack.forget(ips)
-
-    def cmdlines(self) -> Mapping[int, str]:
-        """Return the names of tasks by pid, as the guest saved them."""
-        address = self.kallsyms.address("saved_cmdlines")
-        if address is None:
-            return {}
-        byteorder = self.machine.port.facts.byteorder
-        size = SAVED_CMDLINES * saved_cmdline(byteorder).itemsize
-        try:
-            return cmdlines(self.machine.memory.read(address, size), byteorder)
-        except MemoryFault:
-            return {}
 
     def text(self, cpu: int | None = None) -> TraceText:
         """Return the events of all buffers, or of `cpu`, as text; the header counts all CPUs.
@@ -366,9 +279,7 @@ class TraceArray:
             shown = self.latency.shown(cpu)
             context = self.context(shown.present, shown.overrun, shown.section)
             return self.as_text(shown.table, context)
-        table = self.ring.events(cpu)
-        present = len(table) if cpu is None else len(self.ring.events())
-        return self.as_text(table, self.context(present, self.ring.lost(present)))
+        return super().text(cpu)
 
     def follow(self) -> TraceText:
         """Like `text`, but decode only what is new since the last call."""
@@ -377,17 +288,12 @@ class TraceArray:
         table = self._follower.events()
         return self.as_text(table, self.context(len(table), self.ring.lost(len(table))))
 
-    def consume(self, cpu: int | None = None) -> Iterator[str]:
-        """Take the events out of all buffers, or out of that of `cpu`; yield pieces of text."""
-        taken = self.ring.consume(cpu)
-        yield from self.as_text(taken.table, self.context()).body(taken.lost)
-
     def clear(self, cpu: int | None = None) -> None:
         """Drop the events that `text` returns."""
         if self.latency.on:
             self.snapshot.clear(cpu)
         else:
-            self.ring.reset(cpu)
+            super().clear(cpu)
 
     def dump(self, cpu: int | None = None) -> Iterator[str]:
         """Like `consume`, in the form of the kernel's log."""
@@ -406,9 +312,7 @@ class TraceArray:
             bounds = [self.kallsyms.address(f"__irqentry_text_{end}") for end in ("start", "end")]
             irq_text = range(bounds[0] or 0, bounds[1] or 0)
             return graph_text(table, context, self.graph.text_options, irq_text)
-        if context.latency is not None:
-            return latency_text(table, context)
-        return function_text(table, context)
+        return super().as_text(table, context)
 
     def context(
         self, in_buffer: int = 0, overrun: int = 0, section: MaxTrace | None = None
@@ -417,33 +321,12 @@ class TraceArray:
 
         `section` is the one whose events are shown, if they belong to one.
         """
-        latency = None
-        if self.options[FORMAT]:
-            latency = self.latency.format(section or MaxTrace(time_start=self.ring.time_start))
-        options = {name.replace("-", "_"): self.options[name] for name in _TEXT_OPTIONS}
-        return TextContext(
-            symbols=self.kallsyms,
-            options=TextOptions(**options),
-            tracer=self.tracer,
-            cpus=self.cpus,
-            pointer_size=self.machine.port.facts.pointer_size,
-            cmdlines=self.cmdlines(),
-            clock_in_ns=self.clock_in_ns,
-            in_buffer=in_buffer,
-            written=in_buffer + overrun,
-            ftrace_dead=bool(self.ftrace.disabled),
-            text_prefix=self.machine.port.facts.abi.text_prefix,
-            overran=overrun > 0,
+        return replace(
+            super().context(in_buffer, overrun, section),
             fprobes=self.fprobes.by_number(),
             syscalls=self.syscalls.by_number,
             events=self.kernel_events.by_number,
-            latency=latency,
         )
-
-    def _reset_all(self) -> None:
-        """Drop all events, including those of the snapshot."""
-        self.ring.reset()
-        self.snapshot.clear()
 
     def _switch(self, name: str) -> None:
         """Switch off the tracer, switch `name` on, and empty the buffer."""
@@ -499,15 +382,7 @@ class TraceArray:
             else:
                 self.graph.stop()
         wanted = self.tracer in (FUNCTION, *LATENCY_TRACERS) and self.options["function-trace"]
-        if self.ops is None or wanted == self._registered:
-            return
-        if wanted:
-            self._choose_function(self.ops, undo)
-            self.ftrace.register(self.ops)
-        else:
-            self.ftrace.unregister(self.ops)
-        undo.callback(setattr, self, "_registered", self._registered)
-        self._registered = wanted
+        self._register(wanted, undo)
 
     def allocate_snapshot(self) -> None:
         """Make a spare buffer if none exists."""
@@ -535,10 +410,11 @@ class TraceArray:
 
     def _update_record_cmd(self) -> None:
         """Record names of tasks while a tracer or event is on (`tracing_start_cmdline_record`)."""
-        tracing = self.tracer in RECORDING_NAMES or any(event.on for event in self.events)
+        events = any(event.on for event in self.events)
+        tracing = (
+            self.tracer in RECORDING_NAMES
+            or (events and self.options["record-cmd"])
+            or any(other.tracer != NOP for other in self.others)
+        )
+        self.ring.set_record_tgid(events and self.options["record-tgid"])
         self.ring.set_record_cmd(tracing)
-
-    def _update_recording(self) -> None:
-        for cpu in range(self.cpus):
-            on = self.tracing_on and bool(self.tracing_cpumask >> cpu & 1)
-            self.ring.set_recording(on, cpu)

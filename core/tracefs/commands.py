@@ -23,6 +23,7 @@ from ..ftrace.filter import FilterWord, select
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.probes import FunctionProbes
 from ..machine.machine import Machine
+from ..memento import Restore, attributes, in_order
 from ..trace.text.dumptext import DASHES, EMPTY, HEAD
 from .functions import FunctionTable
 from .number import kstrtoul
@@ -32,6 +33,7 @@ COMMANDS = MappingProxyType({command.name.lower(): command for command in ProbeC
 """The commands by name."""
 
 _NAMES = frozenset(COMMANDS)
+_DUMP_ORIG = 2
 
 
 class Recording(Protocol):
@@ -58,6 +60,12 @@ class Commands:
         self._snapshot = snapshot
         self._recording = recording
         self._dumping = False
+        self.on_oops = 0
+        """What is dumped after an oops: nothing, all CPUs, or the one that oopsed."""
+
+    def save(self) -> Restore:
+        """Return a function that restores the commands and what an oops dumps."""
+        return in_order(attributes(self, "on_oops"), self.probes.save())
 
     def take(self, functions: FunctionTable, word: FilterWord) -> None:
         """Add or remove the command of a word.
@@ -123,6 +131,14 @@ class Commands:
                 dmesg.write(ns, piece)
         finally:
             self._dumping = False
+
+    def dump_on_oops(self, cpu: int) -> None:
+        """Dump the buffers of all CPUs (1), or of `cpu`, which has oopsed (2), if asked to.
+
+        Source: ftrace_dump() in kernel/trace/trace.c: another number is as 1.
+        """
+        if self.on_oops:
+            self.dump(cpu, only=self.on_oops == _DUMP_ORIG)
 
     def control(self, cpu: int, probe: int, ip: int, parent_ip: int) -> int:
         """Execute the command of the guest's `probe`: `cpu` has called the function at `ip`.

@@ -34,7 +34,19 @@ ALL, NONE = "#### all functions enabled ####", "#### no functions disabled ####"
 
 
 class Filtered(Protocol):
-    """A trace array, as far as these files need it."""
+    """A trace array, as far as set_ftrace_filter and set_ftrace_notrace need it."""
+
+    def hash(self, notrace: bool) -> FtraceHash:
+        """Return the functions to trace, or with `notrace` those not to trace."""
+        ...
+
+    def set_hash(self, notrace: bool, chosen: FtraceHash) -> None:
+        """Change them. Raises `FtraceBug`."""
+        ...
+
+
+class GraphFiltered(Filtered, Protocol):
+    """The top trace array, as far as these files need it."""
 
     @property
     def commands(self) -> Commands:
@@ -44,14 +56,6 @@ class Filtered(Protocol):
     @property
     def graph(self) -> Graph:
         """The graph tracer."""
-        ...
-
-    def hash(self, notrace: bool) -> FtraceHash:
-        """Return the functions to trace, or with `notrace` those not to trace."""
-        ...
-
-    def set_hash(self, notrace: bool, chosen: FtraceHash) -> None:
-        """Change them. Raises `FtraceBug`."""
         ...
 
 
@@ -165,6 +169,7 @@ class FilterEdit(Handle):
         A last word that no blank has ended is applied now. As in the kernel, whose release has
         nobody to report to, an error in it is dropped.
         """
+        super().close()
         with suppress(TracefsError):
             self._apply(self._begun)
         if not self._filter.ftrace.disabled:
@@ -194,16 +199,24 @@ def _key(word: FilterWord) -> tuple[str, str]:
     return word.function or "*", _module(word)
 
 
-def files(array: Filtered, ftrace: Ftrace, functions: FunctionTable) -> Mapping[str, FilterFile]:
+def function_files(
+    array: Filtered, ftrace: Ftrace, functions: FunctionTable, commands: Commands | None = None
+) -> Mapping[str, FilterFile]:
+    """Return set_ftrace_filter, with `commands` if any, and set_ftrace_notrace."""
+    chosen = Choice(partial(array.hash, False), partial(array.set_hash, False), ALL)
+    left_out = Choice(partial(array.hash, True), partial(array.set_hash, True), NONE)
+    return {
+        "set_ftrace_filter": FilterFile(ftrace, functions, chosen, commands),
+        "set_ftrace_notrace": FilterFile(ftrace, functions, left_out),
+    }
+
+
+def files(
+    array: GraphFiltered, ftrace: Ftrace, functions: FunctionTable
+) -> Mapping[str, FilterFile]:
     """Return the files of this module by name."""
     graph = array.graph
     choices = {
-        "set_ftrace_filter": Choice(
-            partial(array.hash, False), partial(array.set_hash, False), ALL
-        ),
-        "set_ftrace_notrace": Choice(
-            partial(array.hash, True), partial(array.set_hash, True), NONE
-        ),
         "set_graph_function": Choice(
             lambda: graph.settings.graph,
             lambda chosen: graph.configure(replace(graph.settings, graph=chosen)),
@@ -215,8 +228,7 @@ def files(array: Filtered, ftrace: Ftrace, functions: FunctionTable) -> Mapping[
             NONE,
         ),
     }
-    commands = {"set_ftrace_filter": array.commands}
     return {
-        name: FilterFile(ftrace, functions, choice, commands.get(name))
-        for name, choice in choices.items()
+        **function_files(array, ftrace, functions, array.commands),
+        **{name: FilterFile(ftrace, functions, choice) for name, choice in choices.items()},
     }

@@ -14,7 +14,7 @@ from itertools import chain
 import numpy as np
 
 from ..abi import FIRST_EVENT_ID, LAST_EVENT_ID
-from ..errors import TracefsError
+from ..errors import CommandError, TracefsError
 from ..events.fprobe import Fprobe, parse, parse_removal, refused
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.ops import FtraceHash, FtraceOps
@@ -22,6 +22,7 @@ from ..kernel.kallsyms import Kallsyms
 from ..machine.symbols import TRACER
 from ..memento import Restore, attributes, in_order
 from ..trace.buffer.ringbuffer import RingBuffer
+from .errorlog import ErrorLog
 from .event import COMMON_SIZE, Field
 from .events.eventfile import EventFile, EventFiles
 from .events.filters import EventFilter
@@ -29,6 +30,9 @@ from .events.triggers import EventTriggers, TriggerServices
 
 FUNCTION = "fentry_trace_func"
 """The guest function that writes a hit."""
+
+SUBSYSTEM = "trace_fprobe"
+"""Name of the parser in error_log."""
 
 
 class FprobeEvent:
@@ -109,6 +113,7 @@ class Fprobes:
         taken: Collection[str],
         reset: Callable[[], None],
         switched: Callable[[], None],
+        errors: ErrorLog,
     ) -> None:
         """Take over the callbacks and the group/event names `taken` by other events.
 
@@ -126,6 +131,7 @@ class Fprobes:
         self._ring = ring
         self._reset = reset
         self._switched = switched
+        self._errors = errors
         self._events: list[FprobeEvent] = []
         self._next = FIRST_EVENT_ID
 
@@ -153,6 +159,13 @@ class Fprobes:
         words = line.partition("#")[0].split()
         if not words:
             return
+        try:
+            self._execute(words)
+        except CommandError as error:
+            self._errors.add_command(SUBSYSTEM, words, error)
+            raise
+
+    def _execute(self, words: list[str]) -> None:
         if words[0][0] in "-!":
             self._remove(words)
             return
@@ -232,7 +245,7 @@ class Fprobes:
         names = {symbol, self._ftrace.port.facts.abi.text_prefix + symbol}
         rows = [row for row, name in enumerate(records.names) if name in names]
         if not rows:
-            raise refused("Invalid probed address or symbol", symbol, errno.ENOENT)
+            raise refused("Invalid probed address or symbol", symbol, errno.ENOENT, index=1)
         if len(rows) > 1:
-            raise refused("The symbol is not unique", symbol, errno.EADDRNOTAVAIL)
+            raise refused("The symbol is not unique", symbol, errno.EADDRNOTAVAIL, index=1)
         return int(records.table["ip"][rows[0]])

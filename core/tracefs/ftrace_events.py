@@ -116,6 +116,12 @@ def layouts(long: int) -> Sequence[Layout]:
             '"%ps: %s", (void *)REC->ip, REC->buf',
         ),
         Layout(
+            "raw_data",
+            TraceType.RAW_DATA,
+            (*fields((number, "id", 4)), Field("char", "buf[]", COMMON_SIZE + 4, 0)),
+            '"id:%04x %08x", REC->id, (int)REC->buf[0]',
+        ),
+        Layout(
             "funcgraph_exit",
             TraceType.GRAPH_RET,
             fields(*exit_fields),

@@ -22,7 +22,6 @@ from ..kernel.kallsyms import Kallsyms
 from ..machine.memory import Memory
 from ..memento import Restore, attributes
 from ..trace.buffer.events import EventTable
-from ..trace.text.textcontext import LatencyFormat
 from .number import kstrtoul
 from .snapshot import Snapshot
 from .tree import File, Node
@@ -98,20 +97,21 @@ class Latency:
             mine = mine.take(np.flatnonzero(mine.events["cpu"] == cpu))
         return Shown(mine, section, present, overrun)
 
-    def format(self, section: MaxTrace) -> LatencyFormat:
-        """Return what the latency format shows for `section`."""
-        return LatencyFormat(self.release, section)
-
     @property
     def release(self) -> str:
-        """The kernel's release, from its vermagic; "unknown" without one."""
-        address = self._kallsyms.address("vermagic")
-        try:
-            data = b"" if address is None else self._memory.read(address, _RELEASE_MAX)
-        except MemoryFault:
-            data = b""
-        words = data.split(b"\0")[0].decode("ascii", "backslashreplace").split()
-        return words[0] if words else "unknown"
+        """The kernel's release; "unknown" without one."""
+        return kernel_release(self._memory, self._kallsyms)
+
+
+def kernel_release(memory: Memory, kallsyms: Kallsyms) -> str:
+    """Return the kernel's release, from its vermagic; "unknown" without one."""
+    address = kallsyms.address("vermagic")
+    try:
+        data = b"" if address is None else memory.read(address, _RELEASE_MAX)
+    except MemoryFault:
+        data = b""
+    words = data.split(b"\0")[0].decode("ascii", "backslashreplace").split()
+    return words[0] if words else "unknown"
 
 
 class TracingMaxLatency(File):

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from ..errors import TracefsError
-from ..ftrace.pids import MAX_PID, FtracePids
+from ..ftrace.pids import MAX_PID, NOBODY
 from .number import kstrtoul
 from .tree import File, Node
 
@@ -60,7 +60,8 @@ class PidFile(File):
 
     def read(self) -> str:
         """Return one pid a line, in ascending order."""
-        return "".join(f"{pid}\n" for pid in self._pids) or NO_PID
+        shown = "".join(f"{pid}\n" for pid in self._pids if pid != NOBODY)
+        return shown if self._pids else NO_PID
 
     def truncate(self) -> None:
         """Remove all pids: this file then excludes no task."""
@@ -84,7 +85,7 @@ class PidFile(File):
         self._put((*self._pids, *added))
 
 
-def files(pids: FtracePids, bits: int) -> Mapping[str, Node]:
+def files(pids: Pids, bits: int) -> Mapping[str, Node]:
     """Return the files of this module by name; `bits` is the width of the kernel's long."""
     return {
         "set_ftrace_pid": PidFile(pids, bits, notrace=False),

@@ -13,6 +13,7 @@ from ..ftrace.ftrace import Ftrace
 from ..ftrace.stacktrace import StackTracer
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
+from .commands import Commands
 from .number import dointvec
 from .tree import Directory, File
 
@@ -66,6 +67,23 @@ class FtraceEnabled(File):
         self._ftrace.set_enabled(bool(dointvec(text)))
 
 
+class FtraceDumpOnOops(File):
+    """Whether an oops dumps the trace to dmesg: 1 of all CPUs, 2 of the one that oopsed."""
+
+    mode = 0o644
+
+    def __init__(self, commands: Commands) -> None:
+        self._commands = commands
+
+    def read(self) -> str:
+        """Return the number."""
+        return f"{self._commands.on_oops}\n"
+
+    def write(self, text: str) -> None:
+        """Accept a number; EINVAL for other text."""
+        self._commands.on_oops = dointvec(text)
+
+
 class NmiWatchdog(File):
     """The switch of the watchdog: while it is 1, each CPU gets an NMI every ten seconds.
 
@@ -92,9 +110,12 @@ class NmiWatchdog(File):
             raise TracefsError(errno.EOPNOTSUPP) from None
 
 
-def proc_files(stack: StackTracer, machine: Machine, ftrace: Ftrace) -> Directory:
+def proc_files(
+    stack: StackTracer, machine: Machine, ftrace: Ftrace, commands: Commands
+) -> Directory:
     """Return the tree of /proc."""
     kernel = {
+        "ftrace_dump_on_oops": FtraceDumpOnOops(commands),
         "ftrace_enabled": FtraceEnabled(ftrace),
         "nmi_watchdog": NmiWatchdog(machine),
         "stack_tracer_enabled": StackTracerEnabled(stack),

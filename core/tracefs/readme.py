@@ -28,6 +28,8 @@ Functions
         snapshot, dump and cpudump (into dmesg); !WORD:COMMAND[:0] removes it.
   set_ftrace_pid                    the tasks to trace, by pid; empty means all
   set_ftrace_notrace_pid            the tasks not to trace
+  options/function-fork             1: these lists follow forks and exits; as
+                                    event-fork does for set_event_pid
   enabled_functions                 functions whose site holds a call now
   touched_functions                 functions whose site ever held one
   dyn_ftrace_total_info             number of call sites
@@ -40,10 +42,19 @@ Tracing
   trace                             the buffer as text; writing with > clears it
   trace_pipe                        the same; reading removes it from the buffer
   trace_marker                      text written here becomes an event
+  trace_marker_raw                  bytes: a number of 4 bytes, and data
   trace_clock                       the clock of time stamps, [in use]
   trace_options, options/           options of the text and of the tracers
   options/func_stack_trace          1: each event is followed by its callers
   saved_cmdlines                    names of tasks by pid
+  saved_cmdlines_size               number of tasks whose names are kept
+  saved_tgids                       thread groups by pid, for events with the
+                                    option record-tgid
+
+Several traces at once
+  instances/                        mkdir NAME makes a directory with a trace of its
+                                    own: buffers, function tracer, filter, pids,
+                                    clock, options and markers; rmdir removes it
 
 Calls and returns, with current_tracer function_graph
   set_graph_function                functions traced with all they call
@@ -81,6 +92,11 @@ How much of a stack is used
   stack_trace                       the calls on the stack at that time
   stack_trace_filter                functions to check at; empty means all
 
+After an oops
+  /proc/sys/kernel/ftrace_dump_on_oops
+                                    dumps the trace into dmesg: 1 of all CPUs,
+                                    2 of the one that oopsed
+
 NMIs
   /proc/sys/kernel/nmi_watchdog     1 sends one to each CPU every 10 s, 0 stops;
                                     a CPU that takes no ticks is reported
@@ -90,6 +106,8 @@ Events of your own
         f[:[GRP/]EVENT] FUNC [[NAME=]$argN[:TYPE]] [[NAME=]%REG[:TYPE]]
         is an event at the entry of FUNC with all registers; -:EVENT removes
         one; TYPE is u8 to u64, s8 to s64, x8 to x64 or symbol
+
+  error_log                         why the last definitions were refused; > clears
 
 Events
   events/GRP/                       sched, irq, timer, kmem, module and
@@ -122,7 +140,10 @@ Buffers
   buffer_total_size_kb              KiB for all CPUs
   snapshot                          a spare buffer: 1 swaps it with the one in
                                     use, 0 frees it, other numbers clear it
-  per_cpu/cpuN/                     trace, trace_pipe, stats and size of one CPU
+  per_cpu/cpuN/                     trace, trace_pipe, stats, snapshot and size of
+                                    one CPU
+  free_buffer                       closing it frees the memory of the buffers
+  buffer_percent                    poll on a CPU's pipe waits for so full a buffer
 """
 
 FTRACED = """\

@@ -11,32 +11,45 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Protocol
+
+import numpy as np
 
 from ..errors import TracefsError
 from ..memento import Restore, attributes
 from ..trace.buffer.contents import Contents
 from ..trace.buffer.events import EventTable
+from ..trace.buffer.rawpages import unread_pages
 from ..trace.buffer.ringbuffer import RingBuffer
 from ..trace.text.header import header
 from ..trace.text.textcontext import TextContext
 from ..trace.text.tracetext import TraceText
 from .number import kstrtoul
-from .tree import File, Node
+from .tree import File, Handle, Node
 
-HELP = """\
+_HELP = """\
 #
 # * Snapshot is {state} *
 #
 # Snapshot commands:
-# echo 0 > snapshot : Clears and frees snapshot buffer
+# echo 0 > snapshot : {free}
 # echo 1 > snapshot : Allocates snapshot buffer, if not already allocated.
-#                      Takes a snapshot of the main buffer.
-# echo 2 > snapshot : Clears snapshot buffer (but does not allocate or free)
+#                      Takes a snapshot of the main buffer{which}.
+# echo 2 > snapshot : Clears {clear})
 #                      (Doesn't have to be '2' works with any number that
 #                       is not a '0' or '1')
 """
-"""Content of the file while the spare buffer is empty."""
+_OF_ALL = {
+    "free": "Clears and frees snapshot buffer",
+    "which": "",
+    "clear": "snapshot buffer (but does not allocate or free",
+}
+_OF_ONE = {
+    "free": "Invalid for per_cpu snapshot file.",
+    "which": " for this cpu",
+    "clear": "this cpu's snapshot buffer (but does not allocate",
+}
 
 
 class Lines(Protocol):
@@ -88,10 +101,13 @@ class Snapshot:
                 for each, kept in enumerate(self._spare)
             )
 
-    def swap(self) -> None:
-        """Swap it with the buffer in use; no effect without a spare buffer."""
-        if self._spare is not None:
+    def swap(self, cpu: int | None = None) -> None:
+        """Swap it, of one CPU or of all, with the buffer in use; no effect without one."""
+        if self._spare is not None and cpu is None:
             self._spare = self._ring.exchange(self._spare)
+        elif cpu is not None:
+            self._ring.settle()
+            self.swap_cpu(cpu)
 
     def swap_cpu(self, cpu: int) -> None:
         """Swap only the buffer of `cpu`, which waits for it (`update_max_tr_single`)."""
@@ -116,20 +132,43 @@ class Snapshot:
             if cpu in (None, each)
         )
 
-    def text(self) -> Iterator[str]:
-        """Yield its events as the file trace would show them, or the help if it is empty."""
-        table = self.table()
+    def consume_page(self, cpu: int) -> bytes:
+        """Take the events of one page of `cpu` out, as a page for readers; b"" without any."""
+        layout = self._ring.layout
+        while self._spare is not None and len(self._spare[cpu].pages):
+            kept = self._spare[cpu]
+            page = kept.pages[:1]
+            found = unread_pages(layout, page, kept.read)
+            taken = sum(len(part.events) for part in self._ring.decode(page, kept.read))
+            counters = {**kept.counters, "read_events": kept.counters["read_events"] + taken}
+            left = replace(kept, pages=kept.pages[1:], read=0, counters=counters)
+            self._spare = (*self._spare[:cpu], left, *self._spare[cpu + 1 :])
+            if len(found):
+                data: bytes = found[0].tobytes()
+                return data
+        return b""
+
+    def text(self, cpu: int | None = None) -> Iterator[str]:
+        """Yield its events as the file trace would show them, or the help if it is empty.
+
+        With `cpu`, those of one CPU.
+        """
         if self.holds_max:
-            yield from self._lines.text().file()
+            yield from self._lines.text(cpu).file()
             return
+        table = self.table()
+        present = len(table)
+        if cpu is not None:
+            table = table.take(np.flatnonzero(table.events["cpu"] == cpu))
         if not len(table):
             context = self._lines.context()
             title = header(context)[: 4 if context.ftrace_dead else 2]
             yield "\n".join([*title, ""])
-            yield HELP.format(state="allocated" if self.allocated else "freed")
+            words = _OF_ALL if cpu is None else _OF_ONE
+            yield _HELP.format(state="allocated" if self.allocated else "freed", **words)
             return
-        lost = self.lost(table)
-        yield from self._lines.as_text(table, self._lines.context(len(table), lost)).file()
+        context = self._lines.context(present, self.lost(self.table()))
+        yield from self._lines.as_text(table, context).file()
 
     def save(self) -> Restore:
         """Return a function that restores the spare buffer."""
@@ -140,36 +179,68 @@ class Snapshot:
 
 
 class SnapshotFile(File):
-    """The file of the spare buffer."""
+    """The file of the spare buffer, of one CPU or of all."""
 
     mode = 0o640
 
-    def __init__(self, ring: RingBuffer, snapshot: Snapshot) -> None:
+    def __init__(self, ring: RingBuffer, snapshot: Snapshot, cpu: int | None = None) -> None:
         self._ring = ring
         self._snapshot = snapshot
+        self._cpu = cpu
 
     def read(self) -> str:
         """Return header and rows, or the help."""
-        return "".join(self._snapshot.text())
+        return "".join(self._snapshot.text(self._cpu))
 
     def write(self, text: str) -> None:
         """Free it with 0, swap the buffers with 1, clear it with any other number.
 
-        Raises `TracefsError` (EBUSY) while a latency tracer uses it.
+        Raises `TracefsError`: EBUSY while a latency tracer uses it, EINVAL to free one CPU's.
         """
         self._ring.expand()
-        if self._snapshot.holds_max:
-            raise TracefsError(errno.EBUSY)
         value, snapshot = kstrtoul(text), self._snapshot
+        if snapshot.holds_max:
+            raise TracefsError(errno.EBUSY)
+        if value == 0 and self._cpu is not None:
+            raise TracefsError(errno.EINVAL)
         if value == 0:
             snapshot.free()
         elif value == 1:
             snapshot.allocate()
-            snapshot.swap()
+            snapshot.swap(self._cpu)
         else:
-            snapshot.clear()
+            snapshot.clear(self._cpu)
+
+
+class SnapshotRaw(File):
+    """The pages of the spare buffer of one CPU; a reader takes them away."""
+
+    mode = 0o440
+    consumes = True
+
+    def __init__(self, snapshot: Snapshot, cpu: int) -> None:
+        self._snapshot = snapshot
+        self._cpu = cpu
+
+    def open(self, *, write: bool = False, truncate: bool = False) -> Handle:
+        """Open the file. Raises `TracefsError` (EBUSY) while a latency tracer uses the buffer."""
+        if self._snapshot.holds_max:
+            raise TracefsError(errno.EBUSY)
+        return super().open(write=write, truncate=truncate)
+
+    def read(self) -> str:
+        """Return a page, whose bytes are as `surrogateescape` has them."""
+        return self._snapshot.consume_page(self._cpu).decode("utf-8", "surrogateescape")
 
 
 def files(ring: RingBuffer, snapshot: Snapshot) -> Mapping[str, Node]:
     """Return the files of this module by name."""
     return {"snapshot": SnapshotFile(ring, snapshot)}
+
+
+def cpu_files(ring: RingBuffer, snapshot: Snapshot, cpu: int) -> Mapping[str, Node]:
+    """Return the files of this module in the directory of `cpu`."""
+    return {
+        "snapshot": SnapshotFile(ring, snapshot, cpu),
+        "snapshot_raw": SnapshotRaw(snapshot, cpu),
+    }

@@ -1,4 +1,4 @@
-"""What was traced: trace, trace_pipe, trace_marker, trace_clock, saved_cmdlines."""
+"""What was traced: trace, trace_pipe, trace_marker and trace_clock."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ class Events(Protocol):
     def ring(self) -> RingBuffer:
         """The ring buffers."""
         ...
+
+    buffer_percent: int
+    """How full a CPU's buffer must be before poll finds its pipe readable, in percent."""
 
     def text(self, cpu: int | None = None) -> TraceText:
         """Return the events of one CPU or of all."""
@@ -73,13 +76,13 @@ class Marked(Protocol):
         """Write `text` as an event."""
         ...
 
+    def mark_raw(self, data: bytes) -> None:
+        """Write `data` as an event."""
+        ...
+
 
 class Traced(Events, Clocked, Marked, Protocol):
     """A trace array, as far as all files of this module need it."""
-
-    def cmdlines(self) -> Mapping[int, str]:
-        """Return the names of tasks by pid."""
-        ...
 
 
 class Trace(File):
@@ -119,8 +122,8 @@ class TracePipe(File):
 
     @property
     def ready(self) -> bool:
-        """Whether there are unread events."""
-        return self._events.ring.in_buffer(self._cpu) > 0
+        """Whether there are unread events; of one CPU, whether buffer_percent is reached."""
+        return _readable(self._events, self._cpu)
 
     def ended(self, read_before: bool) -> bool:
         """As `tracing_wait_pipe`: a reader that has read something ends with tracing_on."""
@@ -134,6 +137,7 @@ class TracePipeRaw(File):
     consumes = True
 
     def __init__(self, events: Events, cpu: int) -> None:
+        self._events = events
         self._ring = events.ring
         self._cpu = cpu
 
@@ -143,12 +147,19 @@ class TracePipeRaw(File):
 
     @property
     def ready(self) -> bool:
-        """Whether there are unread events."""
-        return self._ring.in_buffer(self._cpu) > 0
+        """Whether poll finds it readable: buffer_percent is reached."""
+        return _readable(self._events, self._cpu)
 
     def ended(self, read_before: bool) -> bool:
         """Return False: a reader always waits."""
         return False
+
+
+def _readable(events: Events, cpu: int | None) -> bool:
+    """As `ring_buffer_poll_wait`, which asks for a percentage only of one CPU's buffer."""
+    if not events.ring.in_buffer(cpu):
+        return False
+    return cpu is None or events.ring.filled(cpu, events.buffer_percent)
 
 
 class TraceMarker(File):
@@ -166,6 +177,16 @@ class TraceMarker(File):
         if not self._marked.tracing_on:
             raise TracefsError(errno.EBADF)
         self._marked.mark(text)
+
+
+class TraceMarkerRaw(TraceMarker):
+    """Bytes written here become an event: a number of 4 bytes, and data."""
+
+    def write(self, text: str) -> None:
+        """Write one event; EBADF while tracing is off, EINVAL without markers or a number."""
+        if not self._marked.options["markers"]:
+            raise TracefsError(errno.EINVAL)
+        self._marked.mark_raw(text.encode("utf-8", "surrogateescape"))
 
 
 class TraceClock(File):
@@ -186,23 +207,12 @@ class TraceClock(File):
         self._clocked.set_clock(text.strip())
 
 
-class SavedCmdlines(File):
-    """The names of tasks that were traced; a tracer or an event must have been on."""
-
-    def __init__(self, traced: Traced) -> None:
-        self._traced = traced
-
-    def read(self) -> str:
-        """Return lines of `pid comm`."""
-        return "".join(f"{pid} {comm}\n" for pid, comm in self._traced.cmdlines().items())
-
-
 def files(traced: Traced) -> Mapping[str, Node]:
     """Return the files of this module by name."""
     return {
         "trace": Trace(traced),
         "trace_pipe": TracePipe(traced),
         "trace_marker": TraceMarker(traced),
+        "trace_marker_raw": TraceMarkerRaw(traced),
         "trace_clock": TraceClock(traced),
-        "saved_cmdlines": SavedCmdlines(traced),
     }

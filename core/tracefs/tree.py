@@ -29,6 +29,9 @@ class Handle:
 
     def __init__(self, file: File) -> None:
         self._file = file
+        self._owner = file.owner
+        if self._owner is not None:
+            self._owner.opened += 1
 
     def read(self) -> str:
         """Return the current content."""
@@ -39,7 +42,9 @@ class Handle:
         self._file.write(text)
 
     def close(self) -> None:
-        """Close the file; files that act on closing override this."""
+        """Close the file, once; files that act on closing do more."""
+        if self._owner is not None:
+            self._owner.opened -= 1
 
     def __enter__(self) -> Self:
         return self
@@ -51,6 +56,13 @@ class Handle:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+class Owner:
+    """Something that cannot be removed while files of it are open."""
+
+    opened = 0
+    """Number of open handles."""
 
 
 class File:
@@ -68,6 +80,9 @@ class File:
     def ready(self) -> bool:
         """Whether a reader finds something; else it waits, if reading consumes."""
         return True
+
+    owner: Owner | None = None
+    """What the file belongs to, if that can be removed."""
 
     def ended(self, read_before: bool) -> bool:
         """Whether a reader that finds nothing is at the end, instead of having to wait.

@@ -111,6 +111,8 @@ def _kind(name: str, code: bool) -> tuple[str, str, str]:
         return "tracer", "T", "strong"
     if name.startswith("ring_buffer"):
         return f"ring buffer {name[len('ring_buffer') :].partition('.')[0]}", "r", "dim"
+    if name.startswith("instance"):
+        return name.partition("@")[0].replace("_", " "), "i", "dim"
     if name == "ram":
         return "direct map", ".", "dim"
     return name.replace("_", " ").rstrip("0123456789"), "x", "dim"

@@ -103,6 +103,7 @@ def layouts(byteorder: str, pointer_size: int) -> dict[str, np.dtype[np.void]]:
         "critical_section": abi.critical_section(byteorder),
         "max_trace_data": abi.max_trace_data(byteorder),
         "wakeup_control": abi.wakeup_control(byteorder),
+        "trace_array": abi.trace_array(byteorder),
     }
 
 

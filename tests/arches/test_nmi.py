@@ -19,7 +19,10 @@ from ..support.user import User
 HANDLERS = ["nmi_handle", "watchdog_overflow_callback", "watchdog_check_timestamp"]
 """The functions of an NMI that ftrace knows, in the order of their calls."""
 
-UNDIVIDED = {"function_trace_call", "rb_reserve", "rb_end_commit", "ring_buffer_lock_reserve"}
+UNDIVIDED = {
+    *("function_trace_call", "rb_reserve", "rb_end_commit", "ring_buffer_lock_reserve"),
+    *("array_buffer_lock_reserve", "trace_clock_global"),
+}
 """Functions of the tracer with code that no NMI may divide."""
 
 

@@ -16,8 +16,7 @@ class OpenFile:
     def __init__(self, file: File, *, write: bool, truncate: bool) -> None:
         """Open `file`. Raises what `File.open` raises."""
         self._file = file
-        self._write = write
-        self.written = truncate
+        self.written = truncate or file.owner is not None
         """Whether something may take effect when it is closed."""
         self._handle = file.open(write=write, truncate=truncate)
         self._content: bytes | None = None
@@ -62,5 +61,4 @@ class OpenFile:
 
     def close(self) -> None:
         """Close the file. Raises what `Handle.close` raises."""
-        if self._write:
-            self._handle.close()
+        self._handle.close()

@@ -45,6 +45,7 @@ typedef struct latency_control latency_control;
 typedef struct wakeup_control wakeup_control;
 typedef struct critical_section critical_section;
 typedef struct max_trace_data max_trace_data;
+typedef struct trace_array trace_array;
 
 DESCRIBE(cpu_clock);
 DESCRIBE(cpu_local);
@@ -78,3 +79,4 @@ DESCRIBE(latency_control);
 DESCRIBE(wakeup_control);
 DESCRIBE(critical_section);
 DESCRIBE(max_trace_data);
+DESCRIBE(trace_array);

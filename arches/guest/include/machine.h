@@ -48,9 +48,13 @@ struct cpu_clock {
 
 #define RB_RECORD_ON (1u << 0) /* tracing_on: events are written */
 #define RB_OVERWRITE (1u << 1) /* if full: overwrite the oldest page, else drop new events */
-#define RB_CLOCK_COUNTER (1u << 2) /* time stamps count events on all CPUs, not nanoseconds */
+#define RB_CLOCK_COUNTER (1u << 2) /* time stamps are not those of this CPU: they count events
+				    * on all CPUs, unless RB_CLOCK_GLOBAL or _JIFFIES is set */
 #define RB_RECORD_CMD (1u << 3) /* a tracer or event is on that records names of tasks */
 #define RB_FUNCTION_OFF (1u << 4) /* the function tracer has stopped, but its sites are patched */
+#define RB_CLOCK_GLOBAL (1u << 5) /* nanoseconds that never decrease from one CPU to another */
+#define RB_RECORD_TGID (1u << 7) /* an event is on, and the thread groups of tasks are wanted */
+#define RB_CLOCK_JIFFIES (1u << 6) /* ticks since the kernel started */
 
 struct ring_buffer_cpu {
 	u64 pages;         /* guest address of sub-buffer 0, or 0 until allocated */
@@ -137,6 +141,7 @@ struct cpu_local {
 #define HC_NMI_RETURN 21  /* (pt_regs): leave an NMI; does not return */
 #define HC_TEXT_POKE 22   /* (): text may be written now; TEXT_POKE_*: what to do next */
 #define HC_SYNC_CORE 23   /* (): execute no older text on this CPU from now on */
+#define HC_PID_FOLLOW 25  /* (pid, parent): it was forked by the parent; or with 0: it has ended */
 #define HC_FTRACE_UPDATED 24 /* (sequence number): see struct ftrace_update */
 
 /* Interrupt vectors. The machine calls
@@ -233,13 +238,20 @@ struct multi_stop_data {
 	void *data;
 };
 
-/* Names of tasks for the trace: the kernel's symbol `saved_cmdlines` has
- * SAVED_CMDLINES entries. Unused ones have pid 0. With RB_RECORD_CMD, the first
- * switch after an event records the names of both tasks. */
-#define SAVED_CMDLINES 128
+/* Names and thread groups of tasks for the trace. The kernel's symbol `savedcmd` points to the
+ * table, which the host may replace. Unused entries have pid 0. With RB_RECORD_CMD or
+ * RB_RECORD_TGID, the first switch after an event records both tasks. */
+#define SAVED_CMDLINES 128 /* entries of the table at first */
 struct saved_cmdline {
 	s32 pid;
-	char comm[16];
+	s32 tgid; /* 0: not recorded */
+	char comm[16]; /* empty: not recorded */
+};
+
+struct saved_cmdlines_buffer {
+	u32 cmdline_num; /* entries in use */
+	u32 unused;
+	struct saved_cmdline cmdlines[];
 };
 
 /* Events in the ring buffer, after the u32 header. */
@@ -250,6 +262,7 @@ struct saved_cmdline {
 #define TRACE_GRAPH_RET 10
 #define TRACE_GRAPH_ENT 11
 #define TRACE_PRINT 5 /* tracing_mark_write: ip, then text with its NUL */
+#define TRACE_RAW_DATA 18 /* tracing_mark_raw_write: u32 id, then bytes */
 
 #define TRACE_FLAG_IRQS_OFF 0x01
 #define TRACE_FLAG_NEED_RESCHED 0x04

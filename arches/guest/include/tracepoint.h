@@ -11,6 +11,8 @@
  *   __tracepoint_sched_switch_task   sched_task_func(next, prev), before tasks are switched
  *   __tracepoint_sched_wakeup, _sched_migrate_task   sched_task_func(task, 0), after a task
  *                wakes up or gets another CPU
+ *   __tracepoint_sched_process_fork   sched_task_func(child, parent), before it first runs
+ *   __tracepoint_sched_process_free   sched_task_func(task, 0), after it has ended
  *   __tracepoint_irq_disable, _irq_enable, _preempt_disable, _preempt_enable
  *                critical_func, after interrupts or preemption went off, or before they go on
  *   __tracepoint_critical_start, _critical_stop   critical_func, after and before a CPU sleeps
@@ -39,6 +41,13 @@ typedef void (*critical_func)(unsigned long ip, unsigned long parent_ip);
 
 extern struct tracepoint __tracepoint_sys_enter, __tracepoint_sys_exit;
 extern struct tracepoint __tracepoint_sched_switch;
+extern struct tracepoint __tracepoint_sched_process_fork, __tracepoint_sched_process_free;
+
+static inline void trace_sched_process(const struct tracepoint *tp, void *task, void *other)
+{
+	if (*(const volatile u32 *)&tp->enabled)
+		((sched_task_func)(unsigned long)tp->func)(task, other, 0);
+}
 
 /* Name and arguments of a system call. */
 struct syscall_metadata {
@@ -64,6 +73,8 @@ extern struct syscall_event syscall_events[SYSCALLS_MAX];
 
 void ftrace_syscall_enter(long nr, const unsigned long *args);
 void ftrace_syscall_exit(long nr, long ret);
+void ftrace_pid_follow(const struct task_fields *task, const struct task_fields *parent,
+		       unsigned long parent_ip);
 void probe_wakeup(const struct task_fields *p, const struct task_fields *none,
 		  unsigned long parent_ip);
 void probe_wakeup_migrate_task(const struct task_fields *p, const struct task_fields *none,

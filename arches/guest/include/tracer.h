@@ -6,6 +6,8 @@
  * Functions for a slot or a list entry, all of one type:
  *   function_trace_call   one TRACE_FN event in this CPU's ring buffer
  *   function_stack_trace_call   the same, followed by one TRACE_STACK event
+ *   array_function_trace_call, array_function_stack_trace_call   the same for the buffers of
+ *                         an instance, the struct trace_array `op`
  *   function_count_call   function_count[cpu]++
  *   function_profile_call one hit in this CPU's profile
  *   stack_trace_call      reports a new maximum of stack use to the machine
@@ -20,9 +22,10 @@
  *   ftrace_graph_probe_sched_switch             subtracts a task's sleep from its times
  *   tracer_hardirqs_off, tracer_preempt_off, tracer_start_critical   start a critical section
  *   tracer_hardirqs_on, tracer_preempt_on, tracer_stop_critical      end it
+ *   ftrace_pid_follow                           reports forks and exits for the lists of pids
  *   probe_wakeup, probe_wakeup_migrate_task, probe_wakeup_sched_switch   follow a woken task
  * Called by the host:
- *   tracing_mark_write    one TRACE_PRINT event
+ *   tracing_mark_write, tracing_mark_raw_write   one TRACE_PRINT or TRACE_RAW_DATA event
  * Called by entry.S while functions are traced from entry to return:
  *   prepare_ftrace_return       makes a function return through return_to_handler
  *   ftrace_return_to_handler    returns the real return address
@@ -71,6 +74,42 @@ struct ftrace_pids {
 extern volatile unsigned long ftrace_pid_list;
 
 int ftrace_ignore_task(void);
+int ftrace_pid_ignored(u64 list);
+
+/*
+ * The buffers of an instance, written by the host. The main buffers are in cpu_local.
+ */
+#define TRACE_ARRAY_CPUS 8
+
+struct trace_array {
+	u64 pids; /* struct ftrace_pids; 0: all tasks are traced */
+	u64 unused;
+	struct ring_buffer_cpu buffers[TRACE_ARRAY_CPUS];
+};
+
+/* The buffer of this CPU in `tr`, or if it is 0 the main one. */
+static inline __attribute__((always_inline)) volatile struct ring_buffer_cpu *
+array_buffer(struct trace_array *tr)
+{
+	return tr ? &tr->buffers[this_cpu->cpu % TRACE_ARRAY_CPUS] : &this_cpu->buffer;
+}
+
+void *array_buffer_lock_reserve(volatile struct ring_buffer_cpu *buffer, unsigned long length);
+void array_buffer_unlock_commit(volatile struct ring_buffer_cpu *buffer);
+void array_trace_stack(volatile struct ring_buffer_cpu *buffer, unsigned long ip, u32 irqs_off);
+
+/*
+ * Have the next task switch record the names of both tasks: an event was written to `tr`. The
+ * kernel's switch compares the events of the main buffer with those at the last one.
+ */
+static inline __attribute__((always_inline)) void tracing_record_later(struct trace_array *tr)
+{
+	if (tr)
+		this_cpu->buffer.named = ~(u32)this_cpu->buffer.entries;
+}
+
+/* The time by a clock other than that of this CPU; `flags` are a buffer's. */
+u64 trace_clock_of(u32 flags);
 
 /*
  * A command of set_ftrace_filter, executed when one of its functions is called.

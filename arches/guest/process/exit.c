@@ -3,6 +3,7 @@
 #include "events.h"
 #include "fs.h"
 #include "sched.h"
+#include "tracepoint.h"
 
 struct task_struct *child_reaper = &init_task;
 
@@ -21,6 +22,7 @@ void release_task(struct task_struct *p)
 	spin_unlock(&tasklist_lock);
 	free_pid(p);
 	event_sched_process_free(p);
+	trace_sched_process(&__tracepoint_sched_process_free, p, NULL);
 	put_task_struct(p);
 }
 

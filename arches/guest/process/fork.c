@@ -7,6 +7,9 @@
 #include "fs.h"
 #include "irq.h"
 #include "sched.h"
+#include "tracepoint.h"
+
+struct tracepoint __tracepoint_sched_process_fork, __tracepoint_sched_process_free;
 
 struct task_struct init_task = {
 	.usage = 2, .comm = "swapper/0", .prio = DEFAULT_PRIO, .static_prio = DEFAULT_PRIO,
@@ -195,6 +198,7 @@ int kernel_clone(struct kernel_clone_args *args)
 	if (IS_ERR(p))
 		return PTR_ERR(p);
 	event_sched_process_fork(current, p);
+	trace_sched_process(&__tracepoint_sched_process_fork, p, current);
 	pid = p->pid; /* it may already be freed after the wakeup */
 	wake_up_new_task(p);
 	return pid;

@@ -238,7 +238,7 @@ static notrace void context_switch(struct rq *rq, struct task_struct *prev,
 	trace_sched_switch(prev, next);
 	trace_sched_task(&__tracepoint_sched_switch_task, next, prev);
 	prepare_task_switch(rq, prev, next);
-	if (this_cpu->buffer.flags & RB_RECORD_CMD)
+	if (this_cpu->buffer.flags & (RB_RECORD_CMD | RB_RECORD_TGID))
 		tracing_record_switch(prev, next);
 	prev->preempt_count = this_cpu->preempt_count;
 	prev->migrate_disable = this_cpu->migrate_disable;

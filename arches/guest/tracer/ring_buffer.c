@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The writer of this CPU's ring buffer. Modelled on kernel/trace/ring_buffer.c,
- * with its page format and a simpler page ring: sub-buffers are contiguous, and
- * the reader is the host and never a CPU that writes.
+ * The writer of a ring buffer of this CPU: `this_cpu->buffer`, or one of a struct
+ * trace_array. Modelled on kernel/trace/ring_buffer.c, with its page format and a
+ * simpler page ring: sub-buffers are contiguous, and the reader is the host and never a
+ * CPU that writes.
  *
  * Called with interrupts off on this CPU and a bit of trace_recursion set, so only an NMI
  * comes between a reserve and its commit. Its events follow the reserved one, and the
@@ -15,8 +16,6 @@
  */
 #include "tracer.h"
 
-/* The clock `counter`: one number per event, across all CPUs. */
-u64 trace_counter;
 
 struct buffer_data_page {
 	u64 time_stamp;
@@ -24,10 +23,12 @@ struct buffer_data_page {
 	unsigned char data[RING_BUFFER_DATA];
 };
 
-static inline __attribute__((always_inline)) struct buffer_data_page *buffer_page(u32 n)
+typedef volatile struct ring_buffer_cpu ring_buffer;
+
+static inline __attribute__((always_inline)) struct buffer_data_page *
+buffer_page(ring_buffer *buffer, u32 n)
 {
-	return (struct buffer_data_page *)(unsigned long)(this_cpu->buffer.pages +
-							  (u64)n * RB_PAGE_SIZE);
+	return (struct buffer_data_page *)(unsigned long)(buffer->pages + (u64)n * RB_PAGE_SIZE);
 }
 
 /* Size of the event at `p` with its header; *counted: whether a reader sees it. */
@@ -43,9 +44,16 @@ static u32 event_length(const u32 *p, u32 *counted)
 	return 8;
 }
 
+static u64 rb_now(ring_buffer *buffer)
+{
+	u32 flags = buffer->flags;
+
+	return flags & RB_CLOCK_COUNTER ? trace_clock_of(flags) : this_clock->ticks;
+}
+
 u64 ftrace_now(void)
 {
-	return this_cpu->buffer.flags & RB_CLOCK_COUNTER ? ++trace_counter : this_clock->ticks;
+	return rb_now(&this_cpu->buffer);
 }
 
 /* A counter that NMIs increment too. */
@@ -59,9 +67,10 @@ static struct ring_buffer_cpu unused_buffer;
 static struct buffer_data_page unused_page;
 
 /* All ones if no event was written since `stamp` was the time of the last one, else 0. */
-static inline __attribute__((always_inline)) unsigned long rb_unchanged(u64 stamp)
+static inline __attribute__((always_inline)) unsigned long rb_unchanged(ring_buffer *buffer,
+									u64 stamp)
 {
-	u64 differs = this_cpu->buffer.write_stamp ^ stamp;
+	u64 differs = buffer->write_stamp ^ stamp;
 	u32 any = (u32)differs | (u32)(differs >> 32);
 	unsigned long same = (unsigned long)((any | -any) >> 31) - 1;
 
@@ -85,14 +94,14 @@ struct rb_reservation {
 };
 
 static __attribute__((noinline)) ON_ONE_PAGE(1024) unsigned long
-rb_reserve(const struct rb_reservation *next)
+rb_reserve(ring_buffer *mine, const struct rb_reservation *next)
 {
-	volatile struct ring_buffer_cpu *buffer = &unused_buffer;
+	ring_buffer *buffer = &unused_buffer;
 	volatile struct buffer_data_page *page = &unused_page;
-	unsigned long same = rb_unchanged(next->stamp);
+	unsigned long same = rb_unchanged(mine, next->stamp);
 
-	buffer = SELECT(same, &this_cpu->buffer, buffer);
-	page = SELECT(same, buffer_page(next->write_page), page);
+	buffer = SELECT(same, mine, buffer);
+	page = SELECT(same, buffer_page(mine, next->write_page), page);
 	page->time_stamp = next->time_stamp;
 	page->commit = next->commit;
 	buffer->write = next->write;
@@ -111,9 +120,9 @@ rb_reserve(const struct rb_reservation *next)
  * Count what is lost if the oldest page is dropped: its unread events. An NMI may write
  * another page over it meanwhile: then the numbers are wrong, but not used.
  */
-static void drop_head_page(struct rb_reservation *next)
+static void drop_head_page(ring_buffer *buffer, struct rb_reservation *next)
 {
-	const struct buffer_data_page *page = buffer_page(next->head_page);
+	const struct buffer_data_page *page = buffer_page(buffer, next->head_page);
 	u32 at = next->read, end = page->commit;
 
 	if (end > RING_BUFFER_DATA)
@@ -127,7 +136,7 @@ static void drop_head_page(struct rb_reservation *next)
 		next->bytes -= length;
 		at += length;
 	}
-	next->head_page = next->head_page + 1 < this_cpu->buffer.nr_pages ? next->head_page + 1 : 0;
+	next->head_page = next->head_page + 1 < buffer->nr_pages ? next->head_page + 1 : 0;
 	next->read = 0;
 }
 
@@ -136,10 +145,8 @@ static void drop_head_page(struct rb_reservation *next)
  * so the commit word of this one can be set now. Return 0 if there is no such page, after
  * counting the event as lost.
  */
-static int rb_move_tail(struct rb_reservation *next, u32 size)
+static int rb_move_tail(ring_buffer *buffer, struct rb_reservation *next, u32 size)
 {
-	volatile struct ring_buffer_cpu *buffer = &this_cpu->buffer;
-
 	if (++next->write_page >= buffer->nr_pages)
 		next->write_page = 0;
 	if (next->write_page == buffer->tail_page) {
@@ -151,7 +158,7 @@ static int rb_move_tail(struct rb_reservation *next, u32 size)
 			rb_count(&buffer->dropped);
 			return 0;
 		}
-		drop_head_page(next);
+		drop_head_page(buffer, next);
 	}
 	next->time_stamp = next->now;
 	next->commit = next->write = size;
@@ -159,14 +166,12 @@ static int rb_move_tail(struct rb_reservation *next, u32 size)
 }
 
 /* End a reservation. The outermost one makes all events visible. */
-static ON_ONE_PAGE(512) void rb_end_commit(void)
+static ON_ONE_PAGE(512) void rb_end_commit(ring_buffer *buffer)
 {
-	volatile struct ring_buffer_cpu *buffer = &this_cpu->buffer;
-
 	for (;;) {
 		if (likely(buffer->committing == 1 && buffer->write)) {
 			/* One block: an NMI comes before all of it, or after. */
-			buffer_page(buffer->tail_page)->commit = buffer->commit_end;
+			buffer_page(buffer, buffer->tail_page)->commit = buffer->commit_end;
 			buffer->tail_page = buffer->write_page;
 			buffer->write = 0;
 		}
@@ -179,9 +184,8 @@ static ON_ONE_PAGE(512) void rb_end_commit(void)
 }
 
 /* The general case: another page, the first event on one, a long pause or a nested one. */
-static __attribute__((noinline)) u32 *rb_reserve_slow(u32 size)
+static __attribute__((noinline)) u32 *rb_reserve_slow(ring_buffer *buffer, u32 size)
 {
-	volatile struct ring_buffer_cpu *buffer = &this_cpu->buffer;
 	struct rb_reservation next;
 	struct buffer_data_page *page;
 	u32 at, open, total, *event;
@@ -195,10 +199,10 @@ static __attribute__((noinline)) u32 *rb_reserve_slow(u32 size)
 		next.read = buffer->read;
 		next.lost = 0;
 		next.bytes = 0;
-		page = buffer_page(next.write_page);
+		page = buffer_page(buffer, next.write_page);
 		next.time_stamp = page->time_stamp;
 		next.commit = page->commit;
-		next.now = ftrace_now();
+		next.now = rb_now(buffer);
 		at = open ? open : next.commit;
 		next.commit_end = open ? buffer->commit_end : at;
 		if (at == 0)
@@ -208,7 +212,7 @@ static __attribute__((noinline)) u32 *rb_reserve_slow(u32 size)
 		if (at > RING_BUFFER_DATA || at + total > RING_BUFFER_DATA) {
 			total = size;
 			delta = at = 0;
-			if (!rb_move_tail(&next, size))
+			if (!rb_move_tail(buffer, &next, size))
 				return 0;
 		} else {
 			next.write = at + total;
@@ -218,8 +222,8 @@ static __attribute__((noinline)) u32 *rb_reserve_slow(u32 size)
 				next.commit = next.write;
 		}
 		next.bytes += total;
-	} while (!rb_reserve(&next));
-	event = (u32 *)(buffer_page(next.write_page)->data + at);
+	} while (!rb_reserve(buffer, &next));
+	event = (u32 *)(buffer_page(buffer, next.write_page)->data + at);
 	if (delta >> RINGBUF_DELTA_BITS) {
 		*event++ = RB_EVENT_HEADER(RINGBUF_TYPE_TIME_EXTEND,
 					   delta & ((1u << RINGBUF_DELTA_BITS) - 1));
@@ -230,13 +234,11 @@ static __attribute__((noinline)) u32 *rb_reserve_slow(u32 size)
 	return event;
 }
 
-/*
- * Reserve `length` bytes of data (a multiple of 4), or return 0. The event is
- * invisible before ring_buffer_unlock_commit().
- */
-ON_ONE_PAGE(1024) void *ring_buffer_lock_reserve(unsigned long length)
+/* ring_buffer_lock_reserve() on `buffer`. */
+static inline __attribute__((always_inline)) void *rb_lock_reserve(ring_buffer *buffer,
+								   unsigned long length)
 {
-	volatile struct ring_buffer_cpu *buffer = &this_cpu->buffer, *to = &unused_buffer;
+	ring_buffer *to = &unused_buffer;
 	u32 words = length / 4, size = (words <= RINGBUF_TYPE_DATA_MAX ? 4 : 8) + length;
 	u64 stamp = buffer->write_stamp, now, delta; /* read first */
 	u32 tail = buffer->tail_page, at, *event;
@@ -246,14 +248,14 @@ ON_ONE_PAGE(1024) void *ring_buffer_lock_reserve(unsigned long length)
 	    length > RING_BUFFER_DATA - 8)
 		return 0;
 	buffer->committing++;
-	at = buffer_page(tail)->commit;
+	at = buffer_page(buffer, tail)->commit;
 	now = this_clock->ticks;
 	delta = now - stamp;
 	if (unlikely(buffer->write || at - 1 >= RING_BUFFER_DATA - size ||
 		     delta >> RINGBUF_DELTA_BITS || buffer->flags & RB_CLOCK_COUNTER))
 		goto slow;
-	event = (u32 *)(buffer_page(tail)->data + at);
-	same = rb_unchanged(stamp);
+	event = (u32 *)(buffer_page(buffer, tail)->data + at);
+	same = rb_unchanged(buffer, stamp);
 	to = SELECT(same, buffer, to);
 	to->write = to->commit_end = at + size;
 	to->write_page = tail;
@@ -262,9 +264,9 @@ ON_ONE_PAGE(1024) void *ring_buffer_lock_reserve(unsigned long length)
 	to->entries_bytes += size;
 	if (unlikely(!same)) {
 slow:
-		event = rb_reserve_slow(size);
+		event = rb_reserve_slow(buffer, size);
 		if (!event) {
-			rb_end_commit();
+			rb_end_commit(buffer);
 			return 0;
 		}
 		delta = *event;
@@ -275,8 +277,28 @@ slow:
 	return event;
 }
 
+/*
+ * Reserve `length` bytes of data (a multiple of 4), or return 0. The event is
+ * invisible before ring_buffer_unlock_commit().
+ */
+ON_ONE_PAGE(1024) void *ring_buffer_lock_reserve(unsigned long length)
+{
+	return rb_lock_reserve(&this_cpu->buffer, length);
+}
+
 /* Commit the last reservation of this context. */
 void ring_buffer_unlock_commit(void)
 {
-	rb_end_commit();
+	rb_end_commit(&this_cpu->buffer);
+}
+
+/* The same in another buffer of this CPU. */
+ON_ONE_PAGE(1024) void *array_buffer_lock_reserve(ring_buffer *buffer, unsigned long length)
+{
+	return rb_lock_reserve(buffer, length);
+}
+
+void array_buffer_unlock_commit(ring_buffer *buffer)
+{
+	rb_end_commit(buffer);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The function tracer, the counting tracer, and trace_marker. Modelled on
+ * The function tracer and the counting tracer. Modelled on
  * kernel/trace/trace_functions.c.
  *
  * Interrupts stay off while a tracer runs. Otherwise an interrupt's calls would
@@ -141,47 +141,4 @@ ON_ONE_PAGE(256) void function_count_call(unsigned long ip, unsigned long parent
 	this_cpu->irqs_disabled = 1;
 	function_count[this_cpu->cpu % FUNCTION_COUNT_CPUS]++;
 	this_cpu->irqs_disabled = irqs_off;
-}
-
-struct print_entry {
-	struct trace_entry ent;
-	event_address ip;
-	char buf[];
-};
-
-/* The longest text that fits into one page, with its NUL. */
-#define PRINT_MAX (RING_BUFFER_DATA - 16 - sizeof(struct print_entry))
-
-/* Write `text` to the trace for `ip`; return the bytes used, or -EBADF if tracing is off. */
-long trace_array_puts(unsigned long ip, const char *text, unsigned long len)
-{
-	u32 irqs_off = this_cpu->irqs_disabled, recursion = this_cpu->trace_recursion;
-	struct print_entry *entry;
-	unsigned long n, size;
-
-	if (len > PRINT_MAX - 4)
-		len = PRINT_MAX - 4;
-	size = (sizeof(*entry) + len + 1 + 3) & ~3ul;
-	this_cpu->irqs_disabled = 1;
-	this_cpu->trace_recursion = recursion | trace_context();
-	entry = ring_buffer_lock_reserve(size);
-	if (entry) {
-		*(u32 *)&entry->ent = tracing_gen_ctx(TRACE_PRINT, irqs_off);
-		entry->ent.pid = this_cpu->pid;
-		entry->ip = ip;
-		for (n = 0; n < len; n++)
-			entry->buf[n] = text[n];
-		for (; n < size - sizeof(*entry); n++)
-			entry->buf[n] = 0;
-		ring_buffer_unlock_commit();
-	}
-	trace_recursion_end(recursion);
-	this_cpu->irqs_disabled = irqs_off;
-	return entry ? (long)len : -9;
-}
-
-/* Called for writes to trace_marker. */
-long tracing_mark_write(const char *text, unsigned long len)
-{
-	return trace_array_puts(FUNCTION_CODE(tracing_mark_write), text, len);
 }

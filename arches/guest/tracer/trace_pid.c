@@ -5,13 +5,14 @@
  * each switch; this tracer does so on each call.
  */
 #include "tracer.h"
+#include "tracepoint.h"
 
 volatile unsigned long ftrace_pid_list;
 
-/* Whether the current task is not traced. */
-int ftrace_ignore_task(void)
+/* Whether the current task is not traced, by the list at `address`; 0: all tasks are. */
+int ftrace_pid_ignored(u64 address)
 {
-	const struct ftrace_pids *list = (const struct ftrace_pids *)ftrace_pid_list;
+	const struct ftrace_pids *list = (const struct ftrace_pids *)(unsigned long)address;
 	unsigned long pids;
 	u32 pid = this_cpu->pid;
 
@@ -23,6 +24,11 @@ int ftrace_ignore_task(void)
 		ftrace_lookup_ip(pids + (unsigned long)list->nr * sizeof(u64), list->no_nr, pid));
 }
 
+int ftrace_ignore_task(void)
+{
+	return ftrace_pid_ignored(ftrace_pid_list);
+}
+
 /* `op` is the entry of ftrace_ops_list. */
 void ftrace_pid_func(unsigned long ip, unsigned long parent_ip, void *op, struct pt_regs *regs)
 {
@@ -31,4 +37,19 @@ void ftrace_pid_func(unsigned long ip, unsigned long parent_ip, void *op, struct
 	/* The entry may have another user by now. */
 	if (func && !ftrace_ignore_task())
 		func(ip, parent_ip, op, regs);
+}
+
+/*
+ * The options function-fork and event-fork: the machine adds the child of a task that is in a
+ * list, and removes a task that has ended. Modelled on trace_filter_add_remove_task() in
+ * kernel/trace/trace.c.
+ */
+void ftrace_pid_follow(const struct task_fields *task, const struct task_fields *parent,
+		       unsigned long parent_ip)
+{
+	u32 irqs_off = this_cpu->irqs_disabled;
+
+	this_cpu->irqs_disabled = 1;
+	hypercall(HC_PID_FOLLOW, task->pid, parent ? parent->pid : 0, 0, 0);
+	this_cpu->irqs_disabled = irqs_off;
 }

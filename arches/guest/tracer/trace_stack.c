@@ -13,7 +13,8 @@
 /* One for NMIs: they come while the other is in use. */
 static u64 ftrace_stacks[TRACE_STACK_CPUS][2][FTRACE_STACK_ENTRIES];
 
-static void __ftrace_trace_stack(unsigned long from, u32 is_return, u32 irqs_off)
+static void __ftrace_trace_stack(volatile struct ring_buffer_cpu *buffer, unsigned long from,
+				 u32 is_return, u32 irqs_off)
 {
 	volatile struct cpu_local *cpu = this_cpu;
 	const u64 *calls =
@@ -24,13 +25,13 @@ static void __ftrace_trace_stack(unsigned long from, u32 is_return, u32 irqs_off
 
 	cpu->irqs_disabled = 1;
 	cpu->trace_recursion = recursion | trace_context();
-	if (!(cpu->buffer.flags & RB_RECORD_ON))
+	if (!(buffer->flags & RB_RECORD_ON))
 		goto out;
 	count = hypercall(HC_TRACE_STACK, (unsigned long)calls, FTRACE_STACK_ENTRIES, from, is_return);
 	if (count > FTRACE_STACK_ENTRIES)
 		goto out;
 	size = sizeof(*entry) + count * sizeof(long);
-	entry = ring_buffer_lock_reserve(size);
+	entry = array_buffer_lock_reserve(buffer, size);
 	if (!entry)
 		goto out;
 	*(u32 *)&entry->ent = tracing_gen_ctx(TRACE_STACK, irqs_off);
@@ -40,7 +41,7 @@ static void __ftrace_trace_stack(unsigned long from, u32 is_return, u32 irqs_off
 		entry->pad[n] = 0;
 	for (u32 n = 0; n < count; n++)
 		entry->caller[n] = ((const volatile u64 *)calls)[n];
-	ring_buffer_unlock_commit();
+	array_buffer_unlock_commit(buffer);
 out:
 	cpu->trace_recursion = recursion;
 	cpu->irqs_disabled = was_off;
@@ -49,13 +50,19 @@ out:
 /* Called by a tracer; the stack trace starts at the function with the site at `ip`. */
 void ftrace_trace_stack(unsigned long ip, u32 irqs_off)
 {
-	__ftrace_trace_stack(ip, 0, irqs_off);
+	__ftrace_trace_stack(&this_cpu->buffer, ip, 0, irqs_off);
 }
 
 /* The same, starting at the return address `address`. */
 void trace_stack_from(unsigned long address, u32 irqs_off)
 {
-	__ftrace_trace_stack(address, 1, irqs_off);
+	__ftrace_trace_stack(&this_cpu->buffer, address, 1, irqs_off);
+}
+
+/* ftrace_trace_stack() in another buffer of this CPU. */
+void array_trace_stack(volatile struct ring_buffer_cpu *buffer, unsigned long ip, u32 irqs_off)
+{
+	__ftrace_trace_stack(buffer, ip, 0, irqs_off);
 }
 
 u64 stack_trace_max_size;

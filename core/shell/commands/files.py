@@ -203,15 +203,19 @@ COMMANDS = (
     Command(
         "mkdir",
         "DIRECTORY…",
-        "make directories, where tracefs allows it",
+        "make directories: in instances/, trace arrays",
         mkdir,
         Argument.FILE,
         changes=Changes.ALWAYS,
+        details=(
+            "`mkdir instances/NAME` makes a trace array with buffers, tracer, filter and options\n"
+            "of its own, which traces beside the others. The console shows the top one."
+        ),
     ),
     Command(
         "rmdir",
         "DIRECTORY…",
-        "remove directories, where tracefs allows it",
+        "remove directories that mkdir made",
         rmdir,
         Argument.FILE,
         changes=Changes.ALWAYS,

@@ -166,6 +166,7 @@ class Part:
         hit = raw["type"] >= FIRST_EVENT_ID
         call = (raw["type"] >= FIRST_SYSCALL_ID) & ~hit
         traced = (raw["type"] >= FIRST_TRACE_EVENT_ID) & (raw["type"] < FIRST_SYSCALL_ID)
+        traced |= raw["type"] == TraceType.RAW_DATA
         events["type"] = np.where(raw["type"] < FIRST_TRACE_EVENT_ID, raw["type"], 0)
         events["type"][hit], events["type"][call] = HIT, SYSCALL
         events["type"][traced] = TRACE_EVENT

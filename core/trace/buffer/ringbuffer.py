@@ -29,8 +29,9 @@ from ...errors import MemoryFault, TracefsError
 from ...memento import Restore, attributes, in_order
 from .contents import COUNTERS, Contents
 from .events import EventTable
+from .pool import MemoryPool, PoolRegion
 from .rawpages import tell_lost, unread_pages
-from .ringmemory import BufferMemory, Descriptor, Region
+from .ringmemory import BufferMemory, Descriptors, Region
 from .subbuffer import DATA_SIZE, Decoded, PageFormat
 from .timetext import time_text
 
@@ -41,6 +42,12 @@ DEFAULT_KB = 1408
 """Size of each buffer from the first use on."""
 
 MIN_PAGES = 2
+
+_CLOCK = (
+    RingBufferFlag.CLOCK_COUNTER,
+    RingBufferFlag.CLOCK_GLOBAL,
+    RingBufferFlag.CLOCK_JIFFIES,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +96,9 @@ class RingBuffer:
     def __init__(
         self,
         memory: BufferMemory,
-        descriptors: Sequence[Descriptor],
+        descriptors: Descriptors,
         layout: PageFormat,
-        base: int,
+        place: int | MemoryPool,
         *,
         now: Callable[[int], int],
         settle: Callable[[], None] = lambda: None,
@@ -99,14 +106,15 @@ class RingBuffer:
     ) -> None:
         """Allocate buffers of minimal size that record in overwrite mode.
 
-        `descriptors` are writable views of each CPU's `struct ring_buffer_cpu`; `base` is
-        the guest address of `Region.limit` free bytes for each CPU; `now(cpu)` returns a
-        CPU's time; `settle` runs the guest until no CPU is in the tracer.
+        `descriptors` are writable views of each CPU's `struct ring_buffer_cpu`; `place` is
+        the guest address of `Region.limit` free bytes for each CPU, or what to take pages from;
+        `now(cpu)` returns a CPU's time; `settle` runs the guest until no CPU is in the tracer.
         """
         self.layout = layout
         self._descriptors = descriptors
         self._now = now
-        self._settle = settle
+        self.settle = settle
+        """Runs the guest until no CPU is inside the tracer."""
         self.expanded = False
         self.resets = 0
         """Number of resets: equal counters after a reset do not mean equal events."""
@@ -115,13 +123,15 @@ class RingBuffer:
         self._size_kb = [MINIMAL_KB] * len(descriptors)
         self._overrun_seen = [0] * len(descriptors)
         limit = Region.limit(layout.pointer_size)
-        self._regions = [
-            Region(memory, base + cpu * limit, limit, f"{name}{cpu}")
+        self._regions: list[Region | PoolRegion] = [
+            Region(memory, place + cpu * limit, limit, f"{name}{cpu}")
+            if isinstance(place, int)
+            else PoolRegion(place, f"{name}{cpu}")
             for cpu in range(len(descriptors))
         ]
         self._prepare(self.cpus, MIN_PAGES)
-        for cpu, descriptor in enumerate(descriptors):
-            descriptor["flags"] = RingBufferFlag.RECORD_ON | RingBufferFlag.OVERWRITE
+        for cpu in self.cpus:
+            descriptors[cpu]["flags"] = RingBufferFlag.RECORD_ON | RingBufferFlag.OVERWRITE
             self._take(cpu, MIN_PAGES)
 
     @property
@@ -157,9 +167,10 @@ class RingBuffer:
         """Choose what a full buffer does: overwrite old events, or drop new ones."""
         self._set_flag(RingBufferFlag.OVERWRITE, on, None)
 
-    def set_counter(self, on: bool) -> None:
-        """Stamp events with their number instead of the time."""
-        self._set_flag(RingBufferFlag.CLOCK_COUNTER, on, None)
+    def set_clock(self, flags: RingBufferFlag) -> None:
+        """Stamp events with the time of another clock; `flags` are those in `_CLOCK`."""
+        for flag in _CLOCK:
+            self._set_flag(flag, bool(flags & flag), None)
 
     @property
     def record_cmd(self) -> bool:
@@ -169,6 +180,10 @@ class RingBuffer:
     def set_record_cmd(self, on: bool) -> None:
         """Choose whether the names of tasks are recorded after an event (saved_cmdlines)."""
         self._set_flag(RingBufferFlag.RECORD_CMD, on, None)
+
+    def set_record_tgid(self, on: bool) -> None:
+        """Choose whether the thread groups of tasks are recorded after an event (saved_tgids)."""
+        self._set_flag(RingBufferFlag.RECORD_TGID, on, None)
 
     def set_function_off(self, off: bool) -> None:
         """Make the function tracer ignore calls from sites that stay patched, or not."""
@@ -216,7 +231,7 @@ class RingBuffer:
         pages = max(-(-kb * 1024 // DATA_SIZE), MIN_PAGES)
         if pages * RB_PAGE_SIZE > self._regions[0].room:
             raise TracefsError(errno.ENOMEM)
-        self._settle()
+        self.settle()
         changing = [each for each in self._chosen(cpu) if self._regions[each].pages != pages]
         self._prepare(changing, pages)
         for each in changing:
@@ -224,6 +239,24 @@ class RingBuffer:
         self.expanded = True
         for each in self._chosen(cpu):
             self._size_kb[each] = kb
+
+    def free(self) -> None:
+        """Give up the memory of all buffers but the least, and their events (`free_buffer`)."""
+        self.settle()
+        self._prepare(self.cpus, MIN_PAGES)
+        for each in self.cpus:
+            self._resize_pages(each, MIN_PAGES)
+        self.expanded = True
+        self._size_kb = [0] * len(self._size_kb)
+
+    def release(self) -> None:
+        """Give all memory back: the buffers must not be used again."""
+        for region in self._regions:
+            region.free()
+
+    def filled(self, cpu: int, percent: int) -> bool:
+        """Return whether `percent` of the pages of `cpu` are in use (`full_hit`)."""
+        return 100 * self._used(cpu)[1] >= percent * self._regions[cpu].pages
 
     def _prepare(self, cpus: Sequence[int], pages: int) -> None:
         """Map new buffers for all `cpus`, or for none and raise ENOMEM."""
@@ -268,7 +301,7 @@ class RingBuffer:
 
     def exchange(self, others: Sequence[Contents]) -> tuple[Contents, ...]:
         """Replace the contents of all buffers by `others`, and return the old contents."""
-        self._settle()
+        self.settle()
         self.resets += 1
         present = tuple(self._contents(cpu) for cpu in self.cpus)
         for cpu, contents in enumerate(others):
@@ -297,7 +330,7 @@ class RingBuffer:
 
     def reset(self, cpu: int | None = None) -> None:
         """Discard the events of one CPU or all, and reset the counters."""
-        self._settle()
+        self.settle()
         self.resets += 1
         for each in self._chosen(cpu):
             self._regions[each].view()[:, :16] = 0
@@ -402,7 +435,7 @@ class RingBuffer:
 
     def consume(self, cpu: int | None = None, limit: int | None = None) -> Consumed:
         """Take the events out, or only the oldest `limit` of them."""
-        self._settle()
+        self.settle()
         lost = {}
         for each in self._chosen(cpu):
             overrun = self._get(each, "overrun")
@@ -423,7 +456,7 @@ class RingBuffer:
 
     def consume_page(self, cpu: int) -> bytes:
         """Take the unread events of one page out, as a page for readers; b"" if there are none."""
-        self._settle()
+        self.settle()
         overrun = self._get(cpu, "overrun")
         while self.in_buffer(cpu):
             head, count = self._used(cpu)

@@ -30,6 +30,18 @@ class BufferMemory(Protocol):
         ...
 
 
+class Descriptors(Protocol):
+    """The descriptors of all CPUs, by number of the CPU."""
+
+    def __len__(self) -> int:
+        """Return the number of CPUs."""
+        ...
+
+    def __getitem__(self, cpu: int, /) -> Descriptor:
+        """Return a writable view of the descriptor of `cpu`."""
+        ...
+
+
 class Region:
     """The pages of one CPU. A resize moves them between two areas.
 
@@ -67,10 +79,15 @@ class Region:
 
     def take(self, pages: int) -> None:
         """Switch to the prepared pages; the contents of the old ones are lost."""
-        if self.pages:
-            self._memory.unmap(self._areas[self._now][1])
+        self.free()
         self._now = 1 - self._now
         self.pages = pages
+
+    def free(self) -> None:
+        """Unmap the pages."""
+        if self.pages:
+            self._memory.unmap(self._areas[self._now][1])
+        self.pages = 0
 
     def save(self) -> Restore:
         """Return a function that restores which area is in use, and its size."""

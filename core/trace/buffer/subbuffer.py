@@ -316,6 +316,7 @@ class Walk:
         long = self.layout.pointer_size
         whole &= (what != TraceType.FN) | (size >= _ENTRY_SIZE + 2 * long)
         whole &= (what != TraceType.PRINT) | (size >= _ENTRY_SIZE + long)
+        whole &= (what != TraceType.RAW_DATA) | (size >= _ENTRY_SIZE + 4)
         whole &= (what != TraceType.STACK) | (size >= _ENTRY_SIZE + long)
         switch = (what == TraceType.CTX) | (what == TraceType.WAKE)
         whole &= ~switch | (size >= _ENTRY_SIZE + _SWITCH_SIZE)
@@ -340,6 +341,7 @@ class Walk:
         hit = events["type"] >= FIRST_EVENT_ID
         call = (events["type"] >= FIRST_SYSCALL_ID) & ~hit
         traced = (what >= FIRST_TRACE_EVENT_ID) & (what < FIRST_SYSCALL_ID)
+        traced |= what == TraceType.RAW_DATA
         stack = what == TraceType.STACK
         woken = what == TraceType.WAKE
         switch = woken | (what == TraceType.CTX)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...abi import TraceType
+from ...events.fields import COMMON_SIZE
 from ...events.kernelevents import Printer
 from ...events.syscalls import SyscallEvent
 from ..buffer.details import EVENT, HIT, RECORD, SYSCALL
@@ -240,6 +241,8 @@ class FunctionFormatter:
             kind = int(details.calls["id"][parent])
         elif kind == EVENT:
             kind = int(details.records.ids[parent])
+            if kind == TraceType.RAW_DATA:
+                return "", self._raw_data(parent)
             known = kind in self.context.events
         elif kind == RECORD and self.context.records is not None:
             kind = self.context.records.number(parent)
@@ -291,6 +294,8 @@ class FunctionFormatter:
         """Return the text of row `row` of the kernel's trace events."""
         records = self.table.details.records
         number = int(records.ids[row])
+        if number == TraceType.RAW_DATA:
+            return "", self._raw_data(row)
         event = self.context.events.get(number)
         if event is None:
             return "", f"Unknown type {number}"
@@ -298,6 +303,13 @@ class FunctionFormatter:
         if printer is None:
             printer = self._printers[number] = event.printer(self._symbol)
         return f"{event.name}:", f" {printer.text(records.row(row))}"
+
+    def _raw_data(self, row: int) -> str:
+        """Return the text of what was written to trace_marker_raw (`trace_raw_data`)."""
+        records = self.table.details.records
+        data = records.row(row)[COMMON_SIZE:]
+        number = int.from_bytes(data[:4], "little" if records.order == "<" else "big")
+        return f"# {number:x} buf:{''.join(f' {byte:02x}' for byte in data[4:])}"
 
     def _symbol(self, address: int, offset: bool) -> str:
         """Return the symbol at `address`, for a print format."""

@@ -11,20 +11,24 @@ from bisect import bisect_left
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ... import abi
 from ...abi import TraceFlag
 
 
-def cmdlines(data: bytes, byteorder: str) -> dict[int, str]:
-    """Return the names by pid in the guest's table `saved_cmdlines`; pid 0 marks a free entry."""
-    layout = abi.saved_cmdline(byteorder)
-    table = np.frombuffer(data[: len(data) // layout.itemsize * layout.itemsize], layout)
+def cmdlines(table: NDArray[np.void]) -> dict[int, str]:
+    """Return the names by pid in rows of `struct saved_cmdline`; pid 0 marks a free entry."""
+    table = table[(table["pid"] != 0) & (table["comm"] != b"")]
     return {
         int(pid): comm.decode("ascii", "backslashreplace")
         for pid, comm in zip(table["pid"].tolist(), table["comm"].tolist(), strict=True)
-        if pid
     }
+
+
+def tgids(table: NDArray[np.void]) -> dict[int, int]:
+    """Return the thread groups by pid in the same rows; 0 marks one that was not recorded."""
+    table = table[(table["pid"] != 0) & (table["tgid"] != 0)]
+    return dict(zip(table["pid"].tolist(), table["tgid"].tolist(), strict=True))
 
 
 def comm_of(pid: int, known: Mapping[int, str] | None) -> str:

@@ -22,6 +22,7 @@ from ...machine.machine import Machine
 from ...machine.memory import PAGE_SIZE, Memory
 from ...machine.symbols import TRACER
 from ...memento import Restore, attributes, in_order
+from ..errorlog import ErrorLog
 
 TABLE = "trace_event_files"
 """The tracer's array of switches."""
@@ -74,8 +75,10 @@ class EventMemory:
 class EventFiles:
     """The guest's table of switches."""
 
-    def __init__(self, machine: Machine, kallsyms: Kallsyms) -> None:
+    def __init__(self, machine: Machine, kallsyms: Kallsyms, errors: ErrorLog) -> None:
         facts = machine.port.facts
+        self.errors = errors
+        """Where wrong filters and triggers are explained."""
         self.machine = machine
         self.memory = machine.memory
         self.blocks = EventMemory(facts, machine.memory)

@@ -208,6 +208,11 @@ class _Group(Directory):
         }
 
 
+def array_files(array: HasEvents) -> Mapping[str, Node]:
+    """Return the files of this module that each trace array has."""
+    return {"events": _Events(array), "set_event": SetEvent(array)}
+
+
 def _files(event: TraceEvent) -> Directory:
     """Return the directory of one event."""
     return Directory(
@@ -226,6 +231,5 @@ def files(array: HasEvents, fprobes: Fprobes) -> Mapping[str, Node]:
     return {
         "available_events": AvailableEvents(array),
         "dynamic_events": DynamicEvents(fprobes),
-        "events": _Events(array),
-        "set_event": SetEvent(array),
+        **array_files(array),
     }

@@ -14,8 +14,13 @@ from ...errors import TracefsError
 from ...events.fields import Field
 from ...events.filter import BAD_SYSTEM, MOST_CHARACTERS, FilterError, Test, parse_filter
 from ...memento import Restore, attributes
+from ..errorlog import ErrorLog
 from ..tree import File
 from .eventfile import EventFiles
+
+_PARSER = "event filter parse error"
+"""Name of the parser in error_log."""
+_NO_REASON = "Error"
 
 _SYSTEM_HELP = """### global filter ###
 # Use this to set filters for multiple events.
@@ -73,6 +78,7 @@ class EventFilter:
         except FilterError as error:
             shown = error if reason is None else FilterError(reason)
             self._put(shown.text(text), ())
+            log_refusal(self._files.errors, shown, text)
             raise TracefsError(errno.EINVAL) from None
         self._put(text, tests)
 
@@ -87,6 +93,12 @@ class EventFilter:
         if self._address:
             self._files.blocks.free(self._address)
         self.text, self._address = text, address
+
+
+def log_refusal(log: ErrorLog, error: FilterError, text: str) -> None:
+    """Explain in `log` why the filter `text` was refused (`append_filter_err`)."""
+    place = 0 if error.reason is None else min(error.at, len(text))
+    log.add(_PARSER, text, error.reason or _NO_REASON, place)
 
 
 class Filtered(Protocol):

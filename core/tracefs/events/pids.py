@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
+from ...ftrace.pids import NOBODY
 from ...kernel.kallsyms import Kallsyms
 from ...machine.symbols import TRACER
 from ...memento import Restore, attributes
@@ -60,7 +61,7 @@ class EventPidFile(PidFile):
 
     def read(self) -> str:
         """Return one pid a line, in ascending order."""
-        return "".join(f"{pid}\n" for pid in self._pids)
+        return "".join(f"{pid}\n" for pid in self._pids if pid != NOBODY)
 
 
 def files(pids: EventPids, bits: int) -> Mapping[str, File]:

@@ -87,12 +87,13 @@ def test_any_event_is_found_and_what_follows_is_the_same(tracer: str) -> None:
         before = events[:number][events["cpu"][:number] == cpu]
         present = of_cpu(session.boot.array.text(), cpu)
         assert present == before[["ts", "pid", "type"]].tolist()
-        session.run(200_000)
+        # Not beyond the end of the first command: the next one is not given here.
+        session.run(200_000 if row > 5 else 20_000)
         for each in (0, 1):
             after = of_cpu(session.boot.array.text(), each)
             common = slice(min(len(after), text.table.events["cpu"].tolist().count(each)))
             assert after[common] == of_cpu(text, each)[common]
-            assert len(after) == len(after[common]) or session.now > now
+            assert len(after) == len(after[common]) or session.now >= now
             assert each != cpu or len(after) > len(present)
         execute("goto -")
         assert state(session) == end

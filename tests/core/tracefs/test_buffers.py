@@ -9,6 +9,7 @@ import pytest
 
 from dynftrace.core.errors import TracefsError
 from dynftrace.core.session.session import Session
+from dynftrace.core.tracefs.tree import File
 
 Sh = Callable[[str], str]
 
@@ -52,3 +53,32 @@ def test_a_full_buffer_overwrites_or_drops(sh: Sh) -> None:
     sh("echo nooverwrite > trace_options; > trace; run syscalls")
     shown = stats(sh("cat per_cpu/cpu0/stats"))
     assert shown["overrun"] == "0" and int(shown["dropped events"]) > 0
+
+
+def test_closing_free_buffer_frees_the_buffers(session: Session, sh: Sh) -> None:
+    sh("echo function > current_tracer; run boot")
+    with session.boot.tracefs.open("free_buffer", write=True) as handle:
+        handle.write("x")
+        assert sh("cat trace").count("\n") > 100
+    assert sh("cat buffer_size_kb tracing_on") == "0\n1\n"
+    pages = {
+        region.size
+        for region in session.boot.machine.memory.regions
+        if region.name.startswith("ring_buffer")
+    }
+    assert pages == {2 * 4096}
+    sh("echo 1 > options/disable_on_free; echo 20 > buffer_size_kb; echo > free_buffer")
+    assert sh("cat buffer_size_kb tracing_on") == "0\n0\n"
+
+
+def test_poll_waits_until_the_buffer_is_as_full_as_buffer_percent(session: Session, sh: Sh) -> None:
+    assert sh("cat buffer_percent timestamp_mode") == "50\n[delta] absolute\n"
+    sh("echo 16 > buffer_size_kb; echo hello > trace_marker")
+    (cpu,) = (cpu for cpu in (0, 1) if "hello" in sh(f"cat per_cpu/cpu{cpu}/trace"))
+    one, both = (session.boot.tracefs.node(f"{at}trace_pipe") for at in (f"per_cpu/cpu{cpu}/", ""))
+    assert isinstance(one, File) and isinstance(both, File)
+    assert both.ready and not one.ready  # one page of five
+    sh("echo 20 > buffer_percent")
+    assert one.ready
+    with pytest.raises(TracefsError):
+        session.boot.tracefs.write("buffer_percent", "101")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Callable
 
 import pytest
@@ -66,3 +67,27 @@ def test_a_reboot_clears_the_pids(session: Session, sh: Sh) -> None:
     session.boot.tracefs.write("current_tracer", "function")
     session.run(5_000_000)
     assert len(session.boot.ring.events()) > 0
+
+
+def test_a_list_follows_forks_and_exits_if_asked_to(session: Session, sh: Sh) -> None:
+    kthreadd = "2"
+    sh(f"mkdir instances/x; echo {kthreadd} | tee set_ftrace_pid instances/x/set_ftrace_pid")
+    sh("echo function | tee current_tracer instances/x/current_tracer")
+    sh("echo 1 > options/function-fork; run locks; echo 0 | tee tracing_on instances/x/tracing_on")
+    traced, alone = (
+        {*re.findall(r"-(\d+) +\[", sh(f"cat {place}trace"))} for place in ("", "instances/x/")
+    )
+    assert alone == {kthreadd} < traced and len(traced) > 3
+    # They have ended since, and the new tasks were removed.
+    assert sh("sleep 0.01; cat set_ftrace_pid").split() == [kthreadd]
+    assert sh("cat saved_cmdlines").count("torture") == len(traced) - 1
+
+
+def test_a_list_whose_tasks_have_all_ended_selects_nobody(session: Session, sh: Sh) -> None:
+    sh("echo 15 > set_ftrace_pid; echo 1 > options/function-fork; echo function > current_tracer")
+    sh("run syscalls")  # as task 15
+    assert {*re.findall(r"-(\d+) +\[", sh("cat trace"))} >= {"15"}
+    assert sh("run locks; cat set_ftrace_pid") == ""  # the parent has taken note
+    sh("> trace; run locks")
+    assert "<-" not in sh("cat trace")
+    assert "<-" in sh("> set_ftrace_pid; run locks; cat trace")

@@ -10,6 +10,7 @@ import pytest
 
 from dynftrace.core.errors import TracefsError
 from dynftrace.core.session.session import Session
+from dynftrace.core.shell.shell import Shell
 
 from ...support.user import executor, opened
 
@@ -67,3 +68,22 @@ def test_kallsyms_has_the_kernel_and_its_modules() -> None:
     for name, owner in (("schedule", ""), ("usb_alloc_dev", "\t[usbcore]")):
         address = session.boot.kallsyms.address(name)
         assert f"{address:016x} T {name}{owner}" in lines
+
+
+DUMP = "/proc/sys/kernel/ftrace_dump_on_oops"
+
+
+@pytest.mark.parametrize(("mode", "cpus"), [("0", ""), ("1", "01"), ("2", "its")])
+def test_an_oops_dumps_the_trace_if_asked_to(
+    session: Session, sh: Callable[[str], str], mode: str, cpus: str
+) -> None:
+    sh(f"echo {mode} > {DUMP}; echo schedule > set_ftrace_filter")
+    sh("echo function > current_tracer; run syscalls; cat per_cpu/cpu1/trace")
+    assert Shell(session).execute("call vfs_read 8 8 8").status
+    (oops,) = session.boot.machine.oopses
+    assert sh(f"cat {DUMP}; cat tracing_on") == f"{mode}\n{int(mode == '0')}\n"
+    log = sh("dmesg")
+    _, dumped, after = log.partition("Dumping ftrace buffer:")
+    assert bool(dumped) == bool(cpus)
+    wanted = {str(oops.cpu)} if cpus == "its" else {*cpus}
+    assert {*re.findall(r"-\d+ +(\d)\S* +\d+us : schedule", after)} == wanted

@@ -9,6 +9,7 @@ import pytest
 
 from dynftrace.core.errors import TracefsError
 from dynftrace.core.session.session import Session
+from dynftrace.core.trace.buffer.rawpages import unread_pages
 
 Sh = Callable[[str], str]
 
@@ -130,3 +131,34 @@ def test_a_snapshot_command_allocates_the_buffer(session: Session, sh: Sh) -> No
     assert session.boot.array.snapshot.allocated
     session.reboot()
     assert session.boot.tracefs.read("snapshot") == said("nop", "freed")
+
+
+def test_one_cpu_can_be_swapped_alone(session: Session, sh: Sh) -> None:
+    text = trace(sh)
+    of_one = [sh(f"cat per_cpu/cpu{cpu}/trace") for cpu in (0, 1)]
+    with pytest.raises(TracefsError) as caught:
+        session.boot.tracefs.write("per_cpu/cpu1/snapshot", "0")
+    assert caught.value.errno == errno.EINVAL
+    assert "for this cpu" in sh("cat per_cpu/cpu1/snapshot")
+    sh("echo 1 > per_cpu/cpu1/snapshot")
+    assert body(sh("cat per_cpu/cpu0/trace")) == body(of_one[0])
+    assert body(sh("cat per_cpu/cpu1/trace")) == []
+    assert body(sh("cat per_cpu/cpu1/snapshot")) == body(of_one[1])
+    assert body(sh("cat snapshot")) == body(of_one[1])
+    sh("echo 1 > snapshot; echo 2 > per_cpu/cpu1/snapshot")
+    assert body(sh("cat snapshot")) == body(of_one[0])
+    assert sorted(body(text)) == sorted([*body(of_one[0]), *body(of_one[1])])
+
+
+def test_the_pages_of_a_snapshot_are_those_of_the_buffer(session: Session, sh: Sh) -> None:
+    trace(sh)
+    tracefs, ring = session.boot.tracefs, session.boot.ring
+    wanted = [unread_pages(ring.layout, ring.pages(cpu)[:1], 0).tobytes() for cpu in (0, 1)]
+    sh("echo 1 > snapshot")
+    taken = [tracefs.read(f"per_cpu/cpu{cpu}/snapshot_raw") for cpu in (0, 1)]
+    assert [each.encode("utf-8", "surrogateescape") for each in taken] == wanted
+    assert [tracefs.read(f"per_cpu/cpu{cpu}/snapshot_raw") for cpu in (0, 1)] == ["", ""]
+
+
+def body(text: str) -> list[str]:
+    return [line for line in text.splitlines() if not line.startswith("#")]

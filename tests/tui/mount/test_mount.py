@@ -110,6 +110,17 @@ def test_a_word_split_by_another_process_stays_one_word(mounted: Path) -> None:
 
 
 @needs_fuse
+def test_an_instance_is_removed_once_its_files_are_closed(mounted: Path) -> None:
+    busy = sh(mounted, "mkdir instances/x; exec 3< instances/x/trace_pipe; rmdir instances/x")
+    assert busy.endswith("Device or resource busy\n")
+    script = """for n in 1 2 3 4 5 6 7 8; do mkdir instances/y; echo $n > instances/y/trace_marker
+        cat instances/y/trace | grep -c 'write: '$n; rmdir instances/y; done"""
+    assert sh(mounted, f"rmdir instances/x; {script}; ls instances") == "1\n" * 8
+    written = "printf 'a\\nb\\n' >> instances/x/error_log; dd bs=3 if=instances/x/error_log"
+    assert sh(mounted, f"mkdir instances/x; {written} 2>&-; rmdir instances/x") == ""
+
+
+@needs_fuse
 def test_a_waiting_reader_can_be_killed_or_served(mounted: Path) -> None:
     reader = subprocess.Popen(["cat", mounted / "trace_pipe"], stdout=subprocess.PIPE, text=True)
     time.sleep(0.2)

@@ -24,6 +24,7 @@ from dynftrace.core.trace.text.fieldtexts import (
     comm_of,
     flag_characters,
     preempt_characters,
+    tgids,
 )
 from dynftrace.core.trace.text.textcontext import TextContext, TextOptions
 
@@ -229,9 +230,11 @@ def test_preempt_depths_are_hex() -> None:
 @pytest.mark.parametrize("byteorder", ["little", "big"])
 def test_tasks_have_their_saved_names(byteorder: str) -> None:
     entries = np.zeros(abi.SAVED_CMDLINES, abi.saved_cmdline(byteorder))
-    entries[3] = (31, b"khubd")
-    entries[4] = (7, b"x\xff")
-    known = cmdlines(entries.tobytes() + b"tail", byteorder)
+    entries[3] = (31, 0, b"khubd")
+    entries[4] = (7, 5, b"x\xff")
+    entries[5] = (8, 8, b"")
+    known = cmdlines(entries)
+    assert tgids(entries) == {7: 5, 8: 8}
     assert known == {31: "khubd", 7: "x\\xff"}
     assert [comm_of(pid, known) for pid in (31, 0, 8, -2)] == ["khubd", "<idle>", "<...>", "<XXX>"]
 
