@@ -105,6 +105,8 @@ class Engine:
     """Regular expression for mnemonics of branches whose targets Keystone cuts to few bits."""
     ks_branch_bits: int = 0
     """Width of such a target in bits, sign bit included; Keystone ignores the higher bits."""
+    ks_jumps: str = ""
+    """Regular expression for mnemonics of jumps that Keystone encodes only with a number."""
     uc_cpu: int | None = None
     """The emulator's CPU model, if its default lacks instructions."""
     branches: Branches | None = None
