@@ -103,6 +103,19 @@ def test_a_module_runs_and_is_traced(user: User) -> None:
     user("echo nop > current_tracer; echo > set_ftrace_filter")
 
 
+def test_a_counter_reads_virtual_time(user: User) -> None:
+    counters = {"arm64": "arch_counter_get_cntvct", "x86_64": "read_tsc", "i386": "read_tsc"}
+    name = user.session.port.facts.name
+    if name not in counters:
+        pytest.skip("the counters of this architecture stand still")
+    restore = user.session.save()
+    first = [user.call(f"{counters[name]} 0") for _ in range(3)]
+    restore()
+    assert [user.call(f"{counters[name]} 0") for _ in range(3)] == first
+    assert first == sorted(set(first))
+    assert first[-1] <= user.session.boot.machine.vcpus[0].ticks
+
+
 def test_what_needs_a_boot_says_so(user: User) -> None:
     done = user.shell.execute("call schedule")
     assert done.status == 1 and "the kernel has not booted" in done.error
