@@ -282,7 +282,7 @@ class Session:
             if len(machine.oopses) > deaths:
                 raise machine.oopses[deaths].ended()
             if not machine.alive:
-                raise GuestError("no CPU is running")
+                raise GuestError(machine.scheduler.standstill)
 
     def stop(self) -> None:
         """End the current run soon; called from any thread."""

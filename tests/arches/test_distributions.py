@@ -117,5 +117,6 @@ def test_a_counter_reads_virtual_time(user: User) -> None:
 
 
 def test_what_needs_a_boot_says_so(user: User) -> None:
-    done = user.shell.execute("call schedule")
-    assert done.status == 1 and "the kernel has not booted" in done.error
+    for command in ("call schedule", "step", "next", "until schedule", "race schedule", "sleep 1"):
+        done = user.shell.execute(command)
+        assert done.status == 1 and "the kernel has not booted" in done.error, command
