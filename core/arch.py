@@ -347,6 +347,16 @@ class Port(Protocol):
         """
         ...
 
+    def enter_variadic(
+        self, code: bytes, function: int, arguments: Sequence[int], sp: int, return_to: int
+    ) -> Effect | None:
+        """Like `enter_call`, if `code`, that of `function`, shows that it takes them otherwise.
+
+        An ABI may pass the arguments of functions with `...` in another way. None if `function`
+        takes its arguments as all others do.
+        """
+        ...
+
     def unbooted(self, kernel: KernelText) -> Mapping[Register, int]:
         """Return what a CPU needs for the functions of a `kernel` that has not booted.
 

@@ -61,6 +61,23 @@ class LongBlocks:
 
 
 @dataclass(frozen=True, slots=True)
+class Counter:
+    """An instruction that reads a counter, for which the emulator asks the host."""
+
+    value: bytes
+    """The text of the instruction, as far as `mask` has ones."""
+    mask: bytes
+    registers: tuple[tuple[int, ...], ...]
+    """The emulator's numbers of the registers that it writes, lowest bits of the counter first;
+    which row it is, the bits `register_mask` of the first byte tell."""
+    register_mask: int = 0
+    bits: int = 64
+    """Bits of the counter in each register."""
+    tick_ns: int = 1
+    """Virtual ns from one value to the next."""
+
+
+@dataclass(frozen=True, slots=True)
 class Engine:
     """Settings of the emulator, disassembler and assembler, as their own constants.
 
@@ -96,10 +113,14 @@ class Engine:
     """Regular expression for mnemonics of branches whose targets Keystone cuts to few bits."""
     ks_branch_bits: int = 0
     """Width of such a target in bits, sign bit included; Keystone ignores the higher bits."""
+    ks_jumps: str = ""
+    """Regular expression for mnemonics of jumps that Keystone encodes only with a number."""
     uc_cpu: int | None = None
     """The emulator's CPU model, if its default lacks instructions."""
     branches: Branches | None = None
     """None if branches have no delay slots."""
+    counters: tuple[Counter, ...] = ()
+    """Instructions that read the host's time (core/machine/counters.py)."""
     long_blocks: LongBlocks | None = None
     """None if the emulator translates blocks of any length."""
     survives_exceptions: bool = True

@@ -34,6 +34,7 @@ from ...core.facts import (
     Abi,
     AddressMap,
     CallSites,
+    Counter,
     Engine,
     ExampleSite,
     Facts,
@@ -66,6 +67,17 @@ CONTROLS = (
 )
 """Registers that control the CPU, with values of kernel code."""
 
+COUNTERS = tuple(
+    Counter(
+        word.to_bytes(4, "little"),
+        (0xFFFF_FFE0).to_bytes(4, "little"),
+        (*((register.number,) for register in GENERAL), ()),
+        register_mask=31,
+        tick_ns=16,  # cntfrq_el0 is 62.5 MHz
+    )
+    for word in (0xD53B_E020, 0xD53B_E040)  # mrs of cntpct_el0 and cntvct_el0
+)
+
 ENGINE = Engine(
     uc_arch=UC_ARCH_ARM64,
     uc_mode=UC_MODE_ARM,
@@ -75,6 +87,7 @@ ENGINE = Engine(
     ks_mode=("KS_MODE_LITTLE_ENDIAN",),
     cs_parts={"fp": "x29", "lr": "x30", **{f"w{n}": f"x{n}" for n in range(insn.LR + 1)}},
     traps=oops.TRAPS,
+    counters=COUNTERS,
 )
 
 ABI = Abi(

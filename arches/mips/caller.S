@@ -5,14 +5,14 @@
  *
  *     PTR_L, PTR_S, PTR_ADDIU      load, store and add a pointer
  *     PTR, PTR_SIZE                a pointer as data, and its size in bytes
- *     STOP                         offset of function_trace_stop from the start
  *     GIVE_BACK                    gives back the stack that the delay slot of a site has taken
  *     FRAME                        size of the stack frame of ftrace_caller
  *     BACK, PARENT_IP, IP, V0 ...  offsets in that frame
  *     SAVE_FIRST, SAVE_LAST        save at and ra, either before or after the others
  *     SAVE_MORE, RESTORE_MORE      for arguments beyond a3
  *     STOPPED_RETURN               returns by t0 without a frame: ra from at, sp as it was
- *     FAR_IP                       goes to `near` with a0 if a far site has another length
+ *     FAR_IP                       subtracts the words from a0 that a far site has beyond five;
+ *                                  goes to `far` when done, or to `near` with the result
  *     SMALL                        size of a frame that holds two pointers
  */
         .set    noreorder
@@ -44,8 +44,8 @@ function_trace_stop:
 ftrace_caller:
         GIVE_BACK
         /* HAVE_FUNCTION_TRACE_MCOUNT_TEST */
-        lui     $t0, 0x8120                     // function_trace_stop
-        lw      $t0, STOP($t0)
+        lui     $t0, %hi(function_trace_stop)
+        lw      $t0, %lo(function_trace_stop)($t0)
         bnez    $t0, stopped
         nop
 
@@ -66,18 +66,19 @@ ftrace_caller:
         bne     $t0, $t1, near
         PTR_ADDIU $a0, $ra, -8
         FAR_IP
+far:
         PTR_ADDIU $a0, $a0, -12
 near:
         PTR_S   $a0, IP($sp)
         move    $a1, $at
-        lui     $a2, 0x8120                     // function_trace_op
-        PTR_L   $a2, 8($a2)
+        lui     $a2, %hi(function_trace_op)
+        PTR_L   $a2, %lo(function_trace_op)($a2)
         move    $a3, $zero                      // no pt_regs were saved
 
         /* The slot: rewritten to call the one tracer, or the list of them. */
         .globl ftrace_call
 ftrace_call:
-        jal     0x81200000                      // ftrace_stub
+        jal     ftrace_stub
         nop
 
         /* The second slot: a call of ftrace_graph_caller, while returns are traced too. */
@@ -113,8 +114,8 @@ stopped:
  */
         .globl ftrace_graph_caller
 ftrace_graph_caller:
-        lui     $t9, 0x8120                     // prepare
-        PTR_L   $t9, 16($t9)
+        lui     $t9, %hi(prepare)
+        PTR_L   $t9, %lo(prepare)($t9)
         PTR_L   $a0, IP($sp)
         PTR_ADDIU $a1, $sp, FRAME               // sp of the traced function
         PTR_ADDIU $a2, $sp, PARENT_IP           // at: what its ra will be
@@ -137,8 +138,8 @@ ftrace_graph_caller:
  */
         .globl return_to_handler
 return_to_handler:
-        lui     $t9, 0x8120                     // handler
-        PTR_L   $t9, 16 + PTR_SIZE($t9)
+        lui     $t9, %hi(handler)
+        PTR_L   $t9, %lo(handler)($t9)
         PTR_ADDIU $sp, $sp, -SMALL
         PTR_S   $v0, SMALL - 2 * PTR_SIZE($sp)
         PTR_S   $v1, SMALL - PTR_SIZE($sp)

@@ -1,4 +1,4 @@
-"""Call sites of all ports: a near call and its delay slot, or the five words of a far one.
+"""Call sites of all ports: a near call and its delay slot, or the words of a far one.
 
 The forms are in the table of insn.py; the compiled text of a site shows its form. Many sites are
 encoded at once. A near site calls its target directly if it reaches it, or else the target's
@@ -19,8 +19,9 @@ from ...core.arch import Addresses, Calls, Effect, Sites
 from . import insn
 from .insn import ADDIU, DADDIU, LUI, NOP, RA, V1, WORD, Words
 
-NEAR, FAR, WIDE = 2, 5, 9
-"""Instructions of a site: near, far, and far with an address of 64 bits."""
+NEAR, FAR, FARTHEST, WIDE = 2, 5, 7, 9
+"""Instructions of a site: near, the fewest and the most of a far one, and those of a far one with
+an address of 64 bits."""
 
 NAIVE, LINUX = "nop", "linux"
 """Ways to disable a site besides the branch `b`: all words become nops, which is unsafe if a
@@ -32,24 +33,34 @@ SKIPPED = 2 * WORD
 UNENCODABLE = 0xFFFF_FFFF
 """The text of a call that cannot be encoded."""
 
-_OVER_NEAR, _OVER_FAR, _OVER_WIDE = (insn.b(words * WORD) for words in (NEAR, FAR, WIDE))
-_BEHIND = frozenset({*insn.MOVES_AT_RA, NOP})
-"""Instructions that may be between the halves of an address and the jump to it."""
-
+_OVER_NEAR = insn.b(NEAR * WORD)
+_OVERS = tuple(insn.b(words * WORD) for words in range(FAR, WIDE + 1))
+"""Branches over near and far calls."""
 
 _UPPER, _ALL = 0xFFFF_0000, 0xFFFF_FFFF
-_WIDE = (
-    (insn.lui(V1, 0), _UPPER),  # %highest
-    (insn.lui(insn.AT, 0), _UPPER),  # %hi
-    (insn.i_type(DADDIU, V1, V1, 0), _UPPER),  # %higher
-    (insn.i_type(DADDIU, insn.AT, insn.AT, 0), _UPPER),  # %lo
-    (insn.DSLL32_V1, _ALL),
-    (insn.r_type(insn.DADDU, V1, insn.AT, V1), _ALL),
-    (0, 0),  # a move of ra to at
-    (insn.jalr(V1), _ALL),
-    (NOP, _ALL),
+
+Word = tuple[tuple[int, int], ...]
+"""What an instruction may be: values, each with the bits of it that are fixed."""
+
+_MOVE: Word = tuple((each, _ALL) for each in insn.MOVES_AT_RA)
+_JALR: Word = ((insn.jalr(V1), _ALL),)
+_NOP: Word = ((NOP, _ALL),)
+_RA_ADDRESS: Word = (
+    (insn.addiu(insn.T4, insn.SP, 0), _UPPER),
+    *((insn.r_type(function, insn.ZERO, insn.ZERO, insn.T4), _ALL) for function in insn.MOVES),
 )
-"""The words of a far call of 64 bits, and which of their bits are fixed."""
+"""The address of the word in which the function has saved ra, or zero: -mmcount-ra-address."""
+
+_WIDE: tuple[Word, ...] = (
+    ((insn.lui(V1, 0), _UPPER),),  # %highest
+    ((insn.lui(insn.AT, 0), _UPPER),),  # %hi
+    ((insn.i_type(DADDIU, V1, V1, 0), _UPPER),),  # %higher
+    ((insn.i_type(DADDIU, insn.AT, insn.AT, 0), _UPPER),),  # %lo
+    ((insn.DSLL32_V1, _ALL),),
+    ((insn.r_type(insn.DADDU, V1, insn.AT, V1), _ALL),),
+    *(_MOVE, _JALR, _NOP),
+)
+"""A far call of 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +79,7 @@ class Form:
     @property
     def most(self) -> int:
         """Instructions of the longest site."""
-        return FAR if self.bits == 32 else WIDE
+        return FARTHEST if self.bits == 32 else WIDE
 
     @property
     def add(self) -> int:
@@ -80,19 +91,43 @@ class Form:
         """The text of a disabled near site: with a branch if two words change, or nops."""
         return NOP if self.nop == NAIVE or self.slot == NOP else _OVER_NEAR, NOP
 
+    @property
+    def far(self) -> tuple[tuple[Word, ...], ...]:
+        """The forms of a far call with an address of two halves.
+
+        Without optimization the instruction for the delay slot is before the call.
+        """
+        start: tuple[Word, ...] = (
+            ((insn.lui(V1, 0), _UPPER),),
+            ((insn.i_type(self.add, V1, V1, 0), _UPPER),),
+            _MOVE,
+        )
+        slot: Word = ((self.slot, _ALL),)
+        ends: tuple[tuple[Word, ...], ...] = ((_JALR, slot),)
+        if self.slot != NOP:
+            ends += ((slot, _JALR, _NOP),)
+        between: tuple[tuple[Word, ...], ...] = ((),) if self.bits == 64 else ((), (_RA_ADDRESS,))
+        return tuple((*start, *each, *end) for each in between for end in ends)
+
 
 def lengths(form: Form, sites: Sites) -> NDArray[np.intp]:
-    """Return the instructions of each of `sites`: `NEAR`, `FAR` or `WIDE`."""
-    compiled = _compiled(form, sites)
-    words = np.where(_is_far(form, compiled), FAR, NEAR)
-    return np.where(_is_wide(form, compiled), WIDE, words).astype(np.intp)
+    """Return the instructions of each of `sites`."""
+    return _lengths(form, _compiled(form, sites))
+
+
+def _lengths(form: Form, compiled: Words) -> NDArray[np.intp]:
+    """Return the instructions of each site, from its compiled text."""
+    found = np.full(len(compiled), NEAR, np.intp)
+    for each in (*form.far, _WIDE) if form.bits == 64 else form.far:
+        found[_matches(compiled, each)] = len(each)
+    return found
 
 
 def calls(form: Form, sites: Sites, target: int) -> Calls:
     """Encode a call of `target` at each of `sites`."""
     compiled = _compiled(form, sites)
-    is_wide = _is_wide(form, compiled)
-    is_far = _is_far(form, compiled) | is_wide
+    length = _lengths(form, compiled)
+    is_wide, is_far = length == WIDE, length != NEAR
     address = np.full(len(sites), target, np.uint64)
     stubs = sites.stub(target)
     word, reaches = insn.jal(sites.ip, address)
@@ -111,7 +146,7 @@ def calls(form: Form, sites: Sites, target: int) -> Calls:
     if form.nop == NAIVE:
         nops[is_far] = NOP
     else:
-        nops[is_far, 0] = np.where(is_wide, _OVER_WIDE, _OVER_FAR)[is_far]
+        nops[is_far, 0] = insn.b(WORD) + length[is_far].astype(np.uint32) - 1
     if form.nop == LINUX:
         nops[is_far, 1] = NOP
         direct = ~is_far & ~by_stub
@@ -125,7 +160,7 @@ def calls(form: Form, sites: Sites, target: int) -> Calls:
         insn.bytes_of(nops, form.order),
         reachable,
         via,
-        lengths(form, sites) * WORD if _known(sites) else np.full(len(sites), NEAR * WORD),
+        length * WORD if _known(sites) else np.full(len(sites), NEAR * WORD),
     )
 
 
@@ -184,7 +219,7 @@ def explain(form: Form, ip: int, expected: bytes, found: bytes) -> str:
     if not want or len(want) != len(have):
         return ""
     if want == have or want[0] == UNENCODABLE:
-        if have[0] in (_OVER_FAR, _OVER_WIDE) or have[0] >> 16 == insn.lui(V1, 0) >> 16:
+        if have[0] in _OVERS or have[0] >> 16 == insn.lui(V1, 0) >> 16:
             return "the far call loads another address, but only its first word may change"
         return "out of reach of a jal (its own 256 MB region), and no stub leads there"
     row = next(row for row, pair in enumerate(zip(want, have, strict=True)) if len(set(pair)) > 1)
@@ -196,7 +231,7 @@ def _what(form: Form, ip: int, want: list[int], row: int) -> str:
     """Return a phrase for word `row` of the text `want`."""
     opcode = want[0] >> 26
     if row:
-        delayed = opcode in (insn.JAL, insn.J) or want[0] in (_OVER_NEAR, _OVER_FAR, _OVER_WIDE)
+        delayed = opcode in (insn.JAL, insn.J) or want[0] in (_OVER_NEAR, *_OVERS)
         if len(want) > NEAR:
             last = row == len(want) - 1
             return f"word {row} of the far call" + (", in a delay slot" if last else "")
@@ -205,12 +240,8 @@ def _what(form: Form, ip: int, want: list[int], row: int) -> str:
     if target is not None:
         name = "jal" if opcode == insn.JAL else "j"
         return f"a {name} to {target % (1 << form.bits):x}"
-    names = {
-        _OVER_NEAR: "the b over the call",
-        _OVER_FAR: "the b over the far call",
-        _OVER_WIDE: "the b over the far call",
-        NOP: "a nop",
-    }
+    names = dict.fromkeys(_OVERS, "the b over the far call")
+    names |= {_OVER_NEAR: "the b over the call", NOP: "a nop"}
     return names.get(want[0], "the lui of a far call" if opcode == LUI else "")
 
 
@@ -228,27 +259,12 @@ def _known(sites: Sites) -> bool:
     return width >= FAR * WORD
 
 
-def _is_far(form: Form, words: Words) -> NDArray[np.bool_]:
-    """Return which rows of `words` are the five words of a far call of mcount."""
-    first, second, third, fourth, fifth = words.T[:FAR]
-    found: NDArray[np.bool_] = (
-        (first >> 16 == insn.lui(V1, 0) >> 16)
-        & (second >> 16 == insn.i_type(form.add, V1, V1, 0) >> 16)
-        & np.isin(third, insn.MOVES_AT_RA)
-        & (fourth == insn.jalr(V1))
-        & (fifth == form.slot)
-    )
-    return found
-
-
-def _is_wide(form: Form, words: Words) -> NDArray[np.bool_]:
-    """Return which rows of `words` are a far call of mcount that loads an address of 64 bits."""
-    if form.most < WIDE:
-        return np.zeros(len(words), np.bool_)
-    found = np.ones(len(words), np.bool_)
-    for row, (word, mask) in enumerate(_WIDE):
-        found &= (words[:, row] & np.uint32(mask)) == np.uint32(word)
-    found &= np.isin(words[:, 6], insn.MOVES_AT_RA)
+def _matches(words: Words, form: tuple[Word, ...]) -> NDArray[np.bool_]:
+    """Return which rows of `words` begin with the instructions of `form`."""
+    found = np.full(len(words), words.shape[1] >= len(form), np.bool_)
+    for column, word in zip(words.T, form, strict=False):
+        alternatives = [(column & np.uint32(mask)) == np.uint32(value) for value, mask in word]
+        found &= np.logical_or.reduce(alternatives)
     return found
 
 
@@ -278,7 +294,7 @@ def _far_target(form: Form, words: list[int]) -> int | None:
     if len(words) < 2:
         return None
     row = np.array([words[:WIDE]], np.uint32)
-    if len(words) >= WIDE and _is_wide(form, row)[0]:
+    if form.bits == 64 and _matches(row, _WIDE)[0]:
         return int(_loaded_wide(row)[0])
     opcode, rs, register, high = insn.i_fields(words[0])
     if (opcode, rs) != (LUI, insn.ZERO):
@@ -289,7 +305,8 @@ def _far_target(form: Form, words: list[int]) -> int | None:
     for word in words[2:]:
         if word in (insn.jr(register), insn.r_type(insn.JALR, register, insn.ZERO, RA)):
             return (high << 16) + low
-        if word not in _BEHIND:
+        between = (*_MOVE, *_RA_ADDRESS, *_NOP, (form.slot, _ALL))
+        if not any(word & mask == value for value, mask in between):
             return None
     return None
 

@@ -31,12 +31,15 @@ and a nop, and ftrace_caller + 8 gives nothing back. From then on one word chang
 At a far site it writes two words, the second as a nop and back, so that a task stopped
 after the first one can lose half of the address.
 
-A far site is five words, or nine with a full address of 64 bits. A task may have
-been preempted between any two of them, and continues with the next, whatever it
-is by then. So only the first changes,
-into a branch over the rest. Its delay slot still adds to v1, which is unused.
-The other words go on loading the address of mcount, so mcount itself is patched,
-once, to jump to ftrace_caller.
+A far site is five words, or nine with a full address of 64 bits. With
+-mmcount-ra-address, as Linux builds 32-bit modules, a sixth word before the call puts
+the address of the saved ra into t4, or zero. Without optimization the addiu is before
+the call, with a nop in the delay slot: one more word.
+
+A task may have been preempted between any two words, and continues with the next,
+whatever it is by then. So only the first changes, into a branch over the rest. Its
+delay slot still adds to v1, which is unused. The other words go on loading the address
+of mcount, so mcount itself is patched, once, to jump to ftrace_caller.
 
                         Compiled                    Disabled    Enabled
     o32 kernel          jal   _mcount               b     1f    jal   ftrace_caller
@@ -99,7 +102,7 @@ WORD = 4
 CALL = 2 * WORD
 """Bytes of a call, with its delay slot."""
 
-ZERO, AT, V1, GP, SP, RA = 0, 1, 3, 28, 29, 31
+ZERO, AT, V1, T4, GP, SP, RA = 0, 1, 3, 12, 28, 29, 31
 """Numbers of registers."""
 
 DSLL32_V1 = 0x0003_183C
@@ -288,8 +291,11 @@ BLOCK_ENDS = (
 """Mask and value of jumps and branches. Those that compare for `not equal`, `less` or `greater`
 are left out: with equal registers they never branch, and the emulator takes them for nops."""
 
-MOVES_AT_RA = (move(AT, RA), r_type(ADDU, RA, ZERO, AT), r_type(DADDU, RA, ZERO, AT))
-"""`move at,ra` as assemblers write it; the oldest use an addition."""
+MOVES = (OR, ADDU, DADDU)
+"""Functions with which assemblers write `move`: the oldest use an addition."""
+
+MOVES_AT_RA = tuple(r_type(function, RA, ZERO, AT) for function in MOVES)
+"""`move at,ra`."""
 
 ADDIU_SP = addiu(SP, SP, -8)
 """`addiu sp,sp,-8`: on o32 a site takes this stack for mcount, which gives it back."""

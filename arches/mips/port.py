@@ -127,6 +127,7 @@ def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
         ks_prelude=".set noreorder; .set noat;",
         ks_branches=r"b|bal|beqz?l?|bnez?l?|b[gl][te]z(?:al)?l?",
         ks_branch_bits=18,
+        ks_jumps="jal?",
         uc_cpu=CPUS[uc_mode],
         branches=BRANCHES[uc_mode],
         long_blocks=LongBlocks(most=128, ends=insn.BLOCK_ENDS),
@@ -140,16 +141,12 @@ def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
     )
 
 
-TRACER_HALF = 0x8120
-"""The upper half of the tracer's address, as entry.S has it."""
-
-
 def address_map(width: int) -> AddressMap:
     """Return the address map for addresses of `width` bytes."""
     high = (1 << 8 * width) - (1 << 32)
     return AddressMap(
         local=high + 0xFFFF_8000,
-        tracer=high + (TRACER_HALF << 16),
+        tracer=high + 0x8120_0000,
         modules=high + 0xC000_0000,
         modules_end=high + 0xC800_0000,
         ring_buffer=high + 0xD000_0000,
@@ -168,7 +165,7 @@ def patterns(order: str) -> tuple[SitePattern, ...]:
 
 
 SITES = CallSites(
-    size=callsite.FAR * insn.WORD,
+    size=callsite.FARTHEST * insn.WORD,
     sections=("__mcount_loc",),
     mcount_symbols=("_mcount",),
     call_relocations=frozenset({R_MIPS_26, R_MIPS_HI16}),
@@ -255,12 +252,6 @@ class MipsPort(BasePort):
         register = next(each for each in self.facts.abi.pt_regs if each.name == "gp")
         return {} if gp is None else {register: gp}
 
-    def entry_source(self) -> str:
-        """Return the text of entry.S, which names the upper half of the tracer's address."""
-        text = super(MipsPort, self).entry_source()
-        half = self.facts.map.tracer >> 16 & 0xFFFF
-        return text.replace(f"0x{TRACER_HALF:x}", f"0x{half:x}")
-
     def dyn_arch_init(self, mcount: int, caller: int) -> Edit | None:
         """Return the edit that makes mcount jump to `caller`, for far sites."""
         place = np.array([mcount], np.uint64)
@@ -321,7 +312,7 @@ class MipsPort(BasePort):
         return callsite.explain(self.form, ip, expected, found)
 
     def lengths(self, sites: Sites) -> NDArray[np.intp]:
-        """Return the size in bytes of each site: two words if near, five or nine if far."""
+        """Return the size in bytes of each site: two words if near, five to nine if far."""
         return callsite.lengths(self.form, sites) * insn.WORD
 
     def with_nop(self, name: str) -> Self:

@@ -20,7 +20,7 @@ from unicorn.unicorn_const import UC_ARCH_X86, UC_MODE_64
 from ...core.arch import Calls, Edit, Effect, Sites
 from ...core.crash import Crash
 from ...core.encoding import Encoding
-from ...core.facts import Breakpoint, Engine, Register, SitePattern
+from ...core.facts import Breakpoint, Counter, Engine, Register, SitePattern
 from ...core.port.base_port import BasePort
 from . import callsite, encoding, insn, oops
 
@@ -48,6 +48,14 @@ def register(name: str) -> Register:
     return Register(name, number)
 
 
+COUNTERS = tuple(
+    Counter(
+        text, b"\xff" * len(text), ((x86_const.UC_X86_REG_EAX, x86_const.UC_X86_REG_EDX),), bits=32
+    )
+    for text in (b"\x0f\x31", b"\x0f\x01\xf9")  # rdtsc, rdtscp
+)
+
+
 def engine(uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
     """Return the emulator, disassembler and assembler for the word size of the modes."""
     return Engine(
@@ -58,6 +66,7 @@ def engine(uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
         ks_arch="KS_ARCH_X86",
         ks_mode=(ks_mode,),
         cs_parts=_parts("r" if uc_mode == UC_MODE_64 else "e"),
+        counters=COUNTERS,
     )
 
 

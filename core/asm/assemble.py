@@ -1,7 +1,7 @@
 """Assembly to bytes: single lines for `poke`, and an entry.S that was not built with the images.
 
 Keystone is loaded when it is first needed, so nothing else depends on it. Version 0.9.2 leaves
-four things to its caller:
+five things to its caller:
 
 - On some architectures it places a call of an external symbol four bytes off. So a first pass
   finds the external symbols, with a nearby address for each, and the second pass gets numbers
@@ -12,6 +12,8 @@ four things to its caller:
   each exported label, and the assembled values are read and cut off.
 - If it knows registers with a prefix only, it drops an instruction that names one without. So
   the prefix is added.
+- It makes 0 of `%hi(label)` and `%lo(label)`, and a load of some jumps to a label (`ks_jumps`). So
+  both get numbers; those of labels are found by an earlier pass.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -50,6 +52,8 @@ _BEGINNING = re.compile(r"[^\W\d]|\{")
 """How every instruction begins. Keystone hangs on many lines that begin otherwise."""
 _SUM = re.compile(r"[.\w$]+(?:\s*[+-]\s*[.\w$]+)*")
 _START = "assembly_start"
+_HALF = re.compile(r"%(?P<half>hi|lo)\((?P<name>[.\w$]+)\)")
+"""Half of a 32-bit address; the lower one is signed."""
 
 
 def assemble(facts: Facts, source: str, address: int, resolve: Resolver) -> EntryCode:
@@ -62,7 +66,7 @@ def assemble(facts: Facts, source: str, address: int, resolve: Resolver) -> Entr
     def here(text: str, lenient: bool) -> Answer:
         return assemble_once(facts.engine.ks_arch, facts.engine.ks_mode, text, address, lenient)
 
-    return _assemble(facts, source, resolve, here)
+    return _assemble(facts, source, address, resolve, here)
 
 
 def assemble_line(facts: Facts, line: str, address: int, resolve: Resolver) -> bytes:
@@ -84,7 +88,8 @@ def assemble_line(facts: Facts, line: str, address: int, resolve: Resolver) -> b
         raise NoAssemblerError(line)
     with _Child(facts, address, line) as child:
         try:
-            code = _assemble(facts, line, resolve, child.assemble, facts.engine.ks_prelude).code
+            prelude = facts.engine.ks_prelude
+            code = _assemble(facts, line, address, resolve, child.assemble, prelude).code
         except NoAssemblerError:
             raise
         except AssemblyError as error:
@@ -114,7 +119,8 @@ def _placed(
             return child.address if name in labels else resolve(name)
 
         try:
-            made = _assemble(facts, text, near, child.assemble, facts.engine.ks_prelude)
+            prelude = facts.engine.ks_prelude
+            made = _assemble(facts, text, child.address, near, child.assemble, prelude)
         except AssemblyError as refused:
             if child.lost:
                 raise
@@ -213,7 +219,12 @@ class _Child:
 
 
 def _assemble(
-    facts: Facts, source: str, resolve: Resolver, assembler: _Assembler, prelude: str = ""
+    facts: Facts,
+    source: str,
+    address: int,
+    resolve: Resolver,
+    assembler: _Assembler,
+    prelude: str = "",
 ) -> EntryCode:
     """Assemble `source` with its labels and symbols, after the directives of `prelude`."""
     text = _COMMENT.sub(lambda match: "\n" * match[0].count("\n"), source)
@@ -228,24 +239,81 @@ def _assemble(
     if facts.engine.ks_registers:
         plain = rf"(?<![\w.$%])({facts.engine.ks_registers})(?![\w.$])"
         text = re.sub(plain, lambda match: facts.engine.ks_prefix + match[0], text)
+    if facts.engine.ks_jumps:
+        text = _with_addresses(facts, text, address, resolve, assembler, prelude, source)
     first = assembler(f"{prelude}{_START}: {text}", True)
     if first.error == MISSING:
         raise NoAssemblerError(source)
     text = _with_numbers(text, first.externals, resolve, source)
     if prelude and facts.engine.ks_branches:
         text = ";".join(_near_branch(facts, part) for part in text.split(";"))
-    offsets = "".join(f"\n.long {name} - {_START}" for name in exported)
-    answer = assembler(f"{prelude}{_START}: {text}{offsets}", False)
+    made = _with_offsets(facts, f"{prelude}{_START}: {text}", exported, assembler, False)
+    if isinstance(made, str):
+        raise _error(text, made, assembler)
+    return made
+
+
+def _with_offsets(
+    facts: Facts, text: str, labels: Sequence[str], assembler: _Assembler, lenient: bool
+) -> EntryCode | str:
+    """Assemble `text`, and return its code with the offsets of `labels`, or an error."""
+    offsets = "".join(f"\n.long {name} - {_START}" for name in labels)
+    answer = assembler(f"{text}{offsets}", lenient)
     if answer.error:
-        raise _error(text, answer.error, assembler)
-    size = len(answer.code) - 4 * len(exported)
+        return answer.error
+    size = len(answer.code) - 4 * len(labels)
     return EntryCode(
         answer.code[:size],
         {
             name: _integer(answer.code[size + 4 * row : size + 4 * row + 4], facts)
-            for row, name in enumerate(exported)
+            for row, name in enumerate(labels)
         },
     )
+
+
+def _with_addresses(
+    facts: Facts,
+    text: str,
+    address: int,
+    resolve: Resolver,
+    assembler: _Assembler,
+    prelude: str,
+    source: str,
+) -> str:
+    """Return `text` for `address` with numbers for the halves of addresses and jumps to labels.
+
+    Raises `AssemblyError` for half of an unknown symbol. An error in `text` is left to the next
+    pass.
+    """
+    jump = re.compile(
+        rf"(?<![\w.$])(?P<jump>{facts.engine.ks_jumps})(?P<name>\s+[A-Za-z_.$][\w.$]*)"
+    )
+    defined = set(re.findall(r"(?:^|[;\n])\s*([.\w$]+)\s*:", text))
+    halves = dict.fromkeys(match["name"] for match in _HALF.finditer(text))
+    jumps = dict.fromkeys(match["name"].strip() for match in jump.finditer(text))
+    labels = [name for name in (halves | jumps) if name in defined]
+    blank = jump.sub(lambda match: f"{match['jump']} {address:#x}", _HALF.sub("0", text))
+    made = _with_offsets(facts, f"{prelude}{_START}: {blank}", labels, assembler, True)
+    if isinstance(made, str):
+        return text
+    values = {name: address + offset for name, offset in made.symbols.items()}
+    for name in halves:
+        if name not in values:
+            numbers = _with_numbers(name, [name], resolve, source)
+            values[name] = int(numbers, 0)
+
+    def half(match: re.Match[str]) -> str:
+        value = values[match["name"]]
+        low = (value & 0xFFFF) - (value >> 15 << 16 & 0x1_0000)
+        high = (value - low) >> 16 & 0xFFFF
+        number = high if match["half"] == "hi" else low
+        return f"{'-' if number < 0 else ''}{abs(number):#x}"
+
+    def direct(match: re.Match[str]) -> str:
+        value = values.get(match["name"].strip())
+        return match[0] if value is None else f"{match['jump']} {value:#x}"
+
+    return jump.sub(direct, _HALF.sub(half, text))
 
 
 def _near_branch(facts: Facts, line: str) -> str:

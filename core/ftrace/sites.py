@@ -15,7 +15,7 @@ linker drops the symbol of the weak function but keeps its code and its entry
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -73,6 +73,8 @@ class SiteTable:
     """Size in bytes."""
     source: str
     """What says where it is: `SYMBOLS`, `SECTION` or `PATTERN`."""
+    others: tuple[SiteTable, ...] = ()
+    """The other sections of this name: some compilers make one for each section of code."""
 
 
 def call_sites(
@@ -91,7 +93,8 @@ def call_sites(
         entries = calls_by_relocation(port, image, bases)
     else:
         try:
-            entries = image.words(read(table.address, table.size))
+            parts = [read(each.address, each.size) for each in (table, *table.others)]
+            entries = np.concatenate([image.words(each) for each in parts])
         except MemoryFault as error:
             reason = f"its list of call sites is not loaded: {error}"
             raise image.error(reason, section=table.section) from error
@@ -204,9 +207,13 @@ def site_table(port: Listed, image: Image, bases: Mapping[int, int]) -> SiteTabl
     stop = image.symbols.address_of("__stop_mcount_loc")
     if image.relocatable or start is None or stop is None:
         for name in port.facts.sites.sections:
-            section = image.section(name)
-            if section is not None and section.loaded and section.index in bases:
-                return SiteTable(section, bases[section.index], section.size, SECTION.format(name))
+            tables = [
+                SiteTable(each, bases[each.index], each.size, SECTION.format(name))
+                for each in image.sections
+                if each.name == name and each.loaded and each.index in bases
+            ]
+            if tables:
+                return replace(tables[0], others=tuple(tables[1:]))
         return _searched(image)
     section = image.section_of(start, stop)
     if section is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..machine.counters import find
 from ..machine.machine import Machine
 from .kallsyms import Kallsyms
 
@@ -40,7 +41,9 @@ class LoadedKernel:
 
 
 def prepare(machine: Machine, kernel: LoadedKernel) -> None:
-    """Give every vCPU what `Port.unbooted` says."""
-    values = machine.port.unbooted(kernel)
+    """Give every vCPU what `Port.unbooted` says, and counters of virtual time."""
+    values, facts = machine.port.unbooted(kernel), machine.port.facts
+    counters = find(facts.engine.counters, machine.memory, facts.insn_align)
     for vcpu in machine.vcpus:
         vcpu.set_controls(values)
+        vcpu.count_virtual_time(counters)

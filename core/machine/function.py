@@ -15,6 +15,9 @@ from ..facts import Facts
 from .memory import Memory
 from .symbols import Names
 
+MOST_CODE = 1024
+"""Limit for the code that a port looks at before a call, in bytes."""
+
 
 def function_at(facts: Facts, memory: Memory, names: Names, pointer: int) -> Function:
     """Return the code and the TOC pointer that `pointer` leads to.
@@ -65,7 +68,10 @@ def enter(
     Raises `MemoryFault` for a descriptor that is not mapped.
     """
     function = function_at(port.facts, memory, names, pointer)
-    effect = port.enter_call(function.code, arguments, sp, return_to)
+    code = memory.read_mapped(function.code, MOST_CODE)
+    effect = port.enter_variadic(code, function.code, arguments, sp, return_to)
+    if effect is None:
+        effect = port.enter_call(function.code, arguments, sp, return_to)
     toc = port.facts.abi.toc
     if toc is None or function.toc is None:
         return effect

@@ -124,7 +124,7 @@ class Machine:
         """
         vcpu = self._vcpu(cpu)
         if vcpu.state in (State.OFF, State.DEAD):
-            raise GuestError(f"CPU {cpu} is not running")
+            raise self.scheduler.not_running(cpu)
         self.scheduler.pass_horizon(vcpu)
         self.scheduler.stands = cpu
         if vcpu.state is State.IDLE:
@@ -218,7 +218,7 @@ class Machine:
             raise GuestError(f"this kernel handles no NMIs: it has no {interrupt.NMI_ENTRY}")
         vcpu = self._vcpu(cpu)
         if vcpu.state in (State.OFF, State.DEAD):
-            raise GuestError(f"CPU {cpu} is not running")
+            raise self.scheduler.not_running(cpu)
         return vcpu
 
     def nmis_in_change(self) -> Sequence[int]:

@@ -197,6 +197,20 @@ class Scheduler:
         """Whether any vCPU can still run."""
         return any(vcpu.state in (State.RUNNING, State.IDLE) for vcpu in self._vcpus)
 
+    @property
+    def standstill(self) -> str:
+        """Why no vCPU can run, as a clause."""
+        return f"no CPU is running{self._not_booted}"
+
+    def not_running(self, cpu: int) -> GuestError:
+        """Return the error for something that vCPU `cpu` would have to run for."""
+        return GuestError(f"CPU {cpu} is not running{self._not_booted}")
+
+    @property
+    def _not_booted(self) -> str:
+        never = all(vcpu.state is State.OFF for vcpu in self._vcpus)
+        return ": the kernel has not booted, but `call` runs its functions" if never else ""
+
     # Runs
 
     def run(self, ns: int) -> bool:
@@ -230,7 +244,7 @@ class Scheduler:
         if len(oopses) > before:
             raise oopses[before].ended(f"{what} did not finish")
         if not self.alive:
-            raise GuestError(f"{what} cannot finish: no CPU is running")
+            raise GuestError(f"{what} cannot finish: {self.standstill}")
         raise GuestHang(what, limit_ns)
 
     def run_to(
@@ -278,7 +292,7 @@ class Scheduler:
             raise oopses[before].ended(f"{what} was not reached")
         why = ended()
         if why is None and not self.alive:
-            why = "no CPU is running"
+            why = self.standstill
         raise GuestError(
             f"{what} was not reached: {why}"
             if why

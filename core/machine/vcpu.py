@@ -40,9 +40,10 @@ from unicorn.unicorn_py3.unicorn import UcContext, uclib
 from ..abi import LOCAL_PAGE_SIZE
 from ..arch import Effect
 from ..crash import Fault
-from ..facts import Facts, Register
+from ..facts import Counter, Facts, Register
 from ..memento import attributes
 from .clock import EXECUTED, Clock, Slices
+from .counters import CounterReads
 from .delayslots import DelaySlots
 from .faultwatch import FaultWatch
 from .interrupt import Interrupts
@@ -163,6 +164,8 @@ class Vcpu:
         """Called before each run, while reads are recorded."""
         self._spent = False
         """Whether the engine must be replaced before it runs again."""
+        self._counter_places: Sequence[tuple[int, Counter]] = ()
+        self._counters: CounterReads | None = None
         self._equip()
         memory.observe(self._map, self._unmap)
         memory.observe_text(self._note_text)
@@ -220,8 +223,14 @@ class Vcpu:
             self._map(region)
         for address in self._places:
             self._places[address] = self._hook_place(address)
+        self.count_virtual_time(self._counter_places)
         self.restore_context(context)
         self._spent = False
+
+    def count_virtual_time(self, places: Sequence[tuple[int, Counter]]) -> None:
+        """Have the instructions at `places` read the virtual time from now on."""
+        self._counter_places = places
+        self._counters = CounterReads(self._uc, places, self._control)
 
     def renew(self) -> None:
         """Run on with a new engine, in the same state."""
@@ -383,6 +392,8 @@ class Vcpu:
             self._uc.hook_del(hook)
             self._flush_all()
             self.ticks = before + sum(sizes)
+        if self._counters is not None:
+            self._counters.settle()
         if requested:
             self.local["stop_request"] = requested
         if stop is None and self._trap is not None:

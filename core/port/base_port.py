@@ -55,6 +55,12 @@ class BasePort:
             values[register.name] = value % (1 << 8 * self.facts.pointer_size)
         return Effect(values)
 
+    def enter_variadic(
+        self, code: bytes, function: int, arguments: Sequence[int], sp: int, return_to: int
+    ) -> Effect | None:
+        """Return None: all functions take their arguments in the same way."""
+        return None
+
     def unbooted(self, kernel: KernelText) -> Mapping[Register, int]:
         """Return no registers: functions of the kernel need none that its boot sets."""
         return {}

@@ -211,6 +211,8 @@ class Race:
         Raises `GuestError` if nothing does.
         """
         boot = self._boot
+        if not boot.machine.alive:
+            raise GuestError(boot.machine.scheduler.standstill)
         try:
             known = workload_names(boot.machine.memory, boot.kallsyms)
         except DynftraceError:

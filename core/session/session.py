@@ -46,7 +46,7 @@ from ..modules.tree import ModuleTree
 from ..views.address_map import AddressSpace
 from ..views.call_site import CallSite
 from ..views.disasm import Insn
-from ..views.listings import Listing, listing
+from ..views.listings import Listing, listings
 from ..views.operands import Operands
 from ..views.patching import PatchView
 from ..views.path import Hop
@@ -282,7 +282,7 @@ class Session:
             if len(machine.oopses) > deaths:
                 raise machine.oopses[deaths].ended()
             if not machine.alive:
-                raise GuestError("no CPU is running")
+                raise GuestError(machine.scheduler.standstill)
 
     def stop(self) -> None:
         """End the current run soon; called from any thread."""
@@ -468,11 +468,11 @@ class Session:
         """
         with self.lock:
             records, memory = self.boot.ftrace.records, self.boot.machine.memory
-            found = [
-                listing(self.port, image, bases, memory, records, rows)
+            return [
+                each
                 for _, image, bases in self._files()
+                for each in listings(self.port, image, bases, memory, records, rows)
             ]
-            return [each for each in found if each is not None]
 
     def _files(self) -> list[tuple[str | None, Image, dict[int, int]]]:
         """Return module name, image and addresses of sections of each loaded file."""

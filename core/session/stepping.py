@@ -151,7 +151,7 @@ class Stepper:
         machine = self._machine
         vcpu = machine.vcpus[cpu]
         if vcpu.state is not State.RUNNING:
-            raise GuestError(f"CPU {cpu} is not running")
+            raise machine.scheduler.not_running(cpu)
         limit = machine.now + LIMIT_NS
         self.mark()
         pc, sp = vcpu.registers.pc, vcpu.registers.sp

@@ -64,21 +64,33 @@ class Listing:
     entries: tuple[Entry, ...]
 
 
-def listing(
+def listings(
     port: Port,
     image: Image,
     bases: Mapping[int, int],
     memory: Memory,
     records: Records,
     rows: Collection[int] | None = None,
-) -> Listing | None:
-    """Return the list of `image`, whose sections are loaded at `bases`; None without a list.
+) -> list[Listing]:
+    """Return the lists of `image`, whose sections are loaded at `bases`: mostly one.
 
     With `rows`, return only the entries of those records. Raises `ImageError`.
     """
     table = site_table(port, image, bases)
-    if table is None:
-        return None
+    tables = () if table is None else (table, *table.others)
+    return [_listing(port, image, bases, memory, records, rows, each) for each in tables]
+
+
+def _listing(
+    port: Port,
+    image: Image,
+    bases: Mapping[int, int],
+    memory: Memory,
+    records: Records,
+    rows: Collection[int] | None,
+    table: SiteTable,
+) -> Listing:
+    """Return one list of `image`."""
     word, sections = port.facts.pointer_size, port.facts.sites.sections
     values = image.words(memory.read(table.address, table.size))
     stored = image.words(_stored(image, table, bases[table.section.index]))

@@ -110,7 +110,8 @@ BEGIN, END = "<!-- kernels -->", "<!-- end of kernels -->"
 
 TRIED = (
     *("int_sqrt 144", "gcd 12 18", 'strlen "hello"', 'crc32_le 0 "hello" 5'),
-    *('kallsyms_lookup_name "schedule"', '_printk "hello"', "schedule"),
+    *('snprintf @text 64 "%d" 7', 'kallsyms_lookup_name "schedule"'),
+    *('_printk "hello"', "schedule"),
 )
 """Calls that the table tells about."""
 
@@ -128,7 +129,9 @@ def runs(port_name: str, package: Path) -> str:
         session = Session.open(arches.load(port_name), MachineSpec(kernel=package, cpus=1))
     except DynftraceError as error:
         return str(error)
-    restore, shell, returned, not_returned = session.save(), Shell(session), [], []
+    shell = Shell(session)
+    shell.execute("mem alloc text 64")
+    restore, returned, not_returned = session.save(), [], []
     for each in TRIED:
         done = shell.execute(f"call {each}")
         (not_returned if done.status else returned).append(f"`{each.split()[0]}`")

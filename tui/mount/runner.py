@@ -102,7 +102,7 @@ class Runner:
         try:
             with self.session.lock:
                 if not boot.machine.alive:
-                    raise GuestError("no CPU is running")
+                    raise GuestError(boot.machine.scheduler.standstill)
                 self.before()
                 if not boot.ftrace.patcher.held:
                     # Not `session.run`: what clients write is not in the journal, so there is

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The code that an enabled call site leads to, for 32-bit MIPS of both byte orders. It is
- * assembled for 0x81200000, within reach of the kernel's jumps (256 MB).
- * A branch runs the instruction in its delay slot, after it, first.
+ * The code that an enabled call site leads to, for 32-bit MIPS of both byte orders, within
+ * reach of the kernel's jumps (256 MB). A branch runs the instruction in its delay slot,
+ * after it, first.
  *
  * void ftrace_stub(unsigned long ip, unsigned long parent_ip,
  *                  struct ftrace_ops *op, struct pt_regs *regs)
@@ -31,13 +31,13 @@
  * Clobbers   t0..t9, hi and lo, on which no function may depend
  *
  * ip is rec.ip: for a near site the call, 8 bytes before the return address; for a
- * far one its first instruction, another 12 bytes before. The call instruction
+ * far one its first instruction, another 12 to 20 bytes before. The call instruction
  * decides; the kernel has far sites only if it was built with -mlong-calls.
  *
  * The stack at ftrace_call, lowest address at the bottom. A caller leaves 16
  * bytes for the arguments of its callee.
  *
- *     sp + 52   the return address of ftrace_caller         ip + 8 or ip + 20
+ *     sp + 52   the return address of ftrace_caller         ip + 8, or + 20 to 28
  *     sp + 48   at                                          parent_ip
  *     sp + 40   ip
  *     sp + 36   v1
@@ -53,7 +53,6 @@
 #define PTR_ADDIU addiu
 #define PTR .word
 #define PTR_SIZE 4
-#define STOP 24
 #define GIVE_BACK nop; addiu $sp, $sp, 8       // a site with a nop in its slot enters after it
 #define FRAME 56
 #define BACK 52
@@ -70,6 +69,7 @@
 #define SAVE_MORE
 #define RESTORE_MORE
 #define STOPPED_RETURN jr $t0; move $ra, $at
-#define FAR_IP
+// The `lui v1` of a far site is its fifth, sixth or seventh word from the end.
+#define FAR_IP lw $t0, -20($ra); ori $t1, $zero, 0x3c03; srl $t0, $t0, 16; beq $t0, $t1, far; nop; lw $t0, -24($ra); srl $t0, $t0, 16; beq $t0, $t1, far; addiu $a0, $a0, -4; addiu $a0, $a0, -4
 #define SMALL 24        // with 16 bytes for the callee's arguments
 #include "../caller.S"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The code that an enabled call site leads to, for 64-bit MIPS. It is assembled for
- * 0xffffffff81200000, within reach of the kernel's jumps (256 MB). A branch
- * runs the instruction in its delay slot, after it, first.
+ * The code that an enabled call site leads to, for 64-bit MIPS, within reach of the
+ * kernel's jumps (256 MB). A branch runs the instruction in its delay slot, after it,
+ * first.
  *
  * void ftrace_stub(unsigned long ip, unsigned long parent_ip,
  *                  struct ftrace_ops *op, struct pt_regs *regs)
@@ -55,7 +55,6 @@
 #define PTR_ADDIU daddiu
 #define PTR .quad
 #define PTR_SIZE 8
-#define STOP 32
 #define GIVE_BACK       // nothing: the delay slot has a nop
 #define FRAME 112
 #define IP 96

@@ -15,13 +15,15 @@ the kernel's arch/x86/Makefile and arch/x86/include/asm/pgtable_32_areas.h.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
 from capstone import CS_MODE_32
 from unicorn.unicorn_const import UC_MODE_32
 
+from ....core.arch import Effect
 from ....core.elf.relocate import RelocationAbi
 from ....core.facts import Abi, AddressMap, CallSites, Facts
 from ....core.methods import PATCH_METHODS
@@ -96,6 +98,19 @@ class I386Port(x86.X86Port):
     facts: Facts = FACTS
     folder: ClassVar[Path] = Path(__file__).parent
     relocation_abi: ClassVar[RelocationAbi] = reloc.ABI
+
+    def enter_variadic(
+        self, code: bytes, function: int, arguments: Sequence[int], sp: int, return_to: int
+    ) -> Effect | None:
+        """Return a call with all arguments on the stack, if `code` takes them from there."""
+        from .arguments import all_on_stack
+
+        if not all_on_stack(function, code, len(arguments)):
+            return None
+        abi = self.facts.abi
+        by_stack = replace(abi, arguments=(), stack_arguments=abi.most_arguments)
+        port = I386Port(replace(self.facts, abi=by_stack))
+        return port.enter_call(function, arguments, sp, return_to)
 
 
 def port() -> I386Port:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...machine.vcpu import State
 from ...session.stepping import LIMIT_NS
 from ..command import (
     Argument,
@@ -47,7 +48,7 @@ def step(context: Context, arguments: Arguments) -> None:
         else:
             _next(context, cpu)
 
-    context.line(session.instruction(cpu))
+    _start(context, cpu)
     session.step(cpu, count, each)
     context.did(Stepped(cpu))
 
@@ -66,7 +67,7 @@ def _go(context: Context, arguments: Arguments, way: Callable[[int], int]) -> No
     """Run a vCPU by `way`, which takes its number and returns that of the vCPU that arrived."""
     expect(arguments, 0, 1)
     cpu = _cpu(context, arguments)
-    context.line(context.session.instruction(cpu))
+    _start(context, cpu)
     cpu = way(cpu)
     context.did(Stepped(cpu))
     _changed(context, cpu)
@@ -89,6 +90,14 @@ def _cpu(context: Context, arguments: Arguments) -> int:
     if arguments:
         return cpu_number(context, arguments[0].text)
     return context.boot.stepper.last or 0
+
+
+def _start(context: Context, cpu: int) -> None:
+    """Show the instruction at which `cpu` is. Raises `GuestError` for a vCPU that never ran."""
+    machine = context.boot.machine
+    if machine.vcpus[cpu].state is State.OFF:
+        raise machine.scheduler.not_running(cpu)
+    context.line(context.session.instruction(cpu))
 
 
 def _changed(context: Context, cpu: int) -> None:

@@ -99,6 +99,9 @@ class SmallPort:
         values = {f"r{3 + row}": value for row, value in enumerate(arguments)}
         return Effect({"pc": function, "r1": sp, "lr": return_to, **values})
 
+    def enter_variadic(self, code: bytes, *call: object) -> None:
+        pass
+
     def has_delay_slot(self, text: bytes) -> bool:
         return False
 
