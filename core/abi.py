@@ -52,6 +52,15 @@ MODULE_NAME_LEN = 56
 LATENCY_CPUS = 8
 
 
+class GraphFast(IntFlag):
+    """Bits of `fgraph_control.fast`: what the settings ask for beyond the events."""
+
+    ENTRY = 1
+    """Nothing at calls: each call of a site is traced."""
+    RETURN = 2
+    """Nothing at returns: that of each traced function is, however long it took."""
+
+
 class TraceLatency(IntFlag):
     """Bits of `cpu_local.trace_type`: what a critical section is."""
 
@@ -468,7 +477,7 @@ def fgraph_control(byteorder: str) -> np.dtype[np.void]:
     fields: list[Any] = [(name, "u4") for name in ("on", "max_depth", "skip_irqs", "sleep_off")]
     fields += [("thresh", "u8"), ("return_to_handler", "u8"), ("ops", _FTRACE_OPS_ENTRY)]
     fields += [(name, "u8") for name in ("graph", "graph_count", "notrace", "notrace_count")]
-    fields += [("graph_off", "u4"), ("unused", "u4")]
+    fields += [("graph_off", "u4"), ("fast", "u4")]
     return _layout(fields, byteorder)
 
 

@@ -1,44 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The part of entry.S that the 64-bit x86 ports share: ftrace_graph_caller,
- * return_to_handler, and the words. The slot jumps to ftrace_graph_caller, whose
- * return is that of ftrace_caller. Each entry.S draws its stack and defines
+ * return_to_handler, and the words. The slot jumps to ftrace_graph_caller, which goes on
+ * after it, at `restore`. Each entry.S draws its stack and defines
  *
- *     FRAME       bytes for the nine registers, such that rsp is aligned at the call of C
  *     SELF        address of the word with the return address of ftrace_caller
  *     PARENT      address of the word with the traced function's return address
  *     CALLER_SP   rsp of the function's caller at the call of the function
  */
         .globl ftrace_graph_caller
 ftrace_graph_caller:
-        sub     rsp, FRAME
-        mov     [rsp], rax
-        mov     [rsp + 8], rcx
-        mov     [rsp + 16], rdx
-        mov     [rsp + 24], rsi
-        mov     [rsp + 32], rdi
-        mov     [rsp + 40], r8
-        mov     [rsp + 48], r9
-        mov     [rsp + 56], r10
-        mov     [rsp + 64], r11
-
         lea     rdi, [PARENT]
         mov     rsi, [SELF]
         sub     rsi, 5                          // MCOUNT_INSN_SIZE
         lea     rdx, [CALLER_SP]
         call    prepare_ftrace_return
-
-        mov     rax, [rsp]
-        mov     rcx, [rsp + 8]
-        mov     rdx, [rsp + 16]
-        mov     rsi, [rsp + 24]
-        mov     rdi, [rsp + 32]
-        mov     r8, [rsp + 40]
-        mov     r9, [rsp + 48]
-        mov     r10, [rsp + 56]
-        mov     r11, [rsp + 64]
-        add     rsp, FRAME
-        .byte   0xf3, 0xc3                      // rep ret: AMD's advice for a ret after a jump
+        jmp     restore
 
 /*
  * void return_to_handler(void)
@@ -49,6 +26,7 @@ ftrace_graph_caller:
  *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
  *                                            unsigned long retval)
  */
+        .balign 64                              // other low bits than ftrace_call's return
         .globl return_to_handler
 return_to_handler:
         sub     rsp, 32

@@ -62,6 +62,11 @@ NEEDED = (CALLER, SLOTS[CALLER], "ftrace_stub")
 
 _NAME = "tracer"
 
+_DISTANCE = 33 * PAGE_SIZE
+"""From the entry code to the tracer. The emulator finds translated code, and pages of data, by
+the low six bits of the page's number: so near the entry code, but not where the code of a small
+kernel has the same bits, as both begin at round addresses."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -118,7 +123,7 @@ def load_entry(
     tracer = Image.load(port.images() / "tracer.o", port.facts)
     where = layout(tracer)
     address = port.facts.map.tracer
-    base = address + PAGE_SIZE
+    base = address + _DISTANCE
     symbols = _places(tracer, where, base)
 
     def of_kernel(name: str) -> int:

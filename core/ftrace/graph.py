@@ -185,4 +185,7 @@ class FunctionGraph:
         )
         for (part, name), place, listed in zip(fields, places, sites, strict=True):
             part[name], part[f"{name}_count"] = place, len(listed)
+        if table["on"] and not settings.thresh:
+            selected = settings.max_depth or settings.skip_irqs or any(map(len, sites))
+            table["fast"] = abi.GraphFast.RETURN | (0 if selected else abi.GraphFast.ENTRY)
         self._memory.write(entry[CONTROL], table.tobytes())

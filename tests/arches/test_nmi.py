@@ -20,7 +20,8 @@ HANDLERS = ["nmi_handle", "watchdog_overflow_callback", "watchdog_check_timestam
 """The functions of an NMI that ftrace knows, in the order of their calls."""
 
 UNDIVIDED = {
-    *("function_trace_call", "rb_reserve", "rb_end_commit", "ring_buffer_lock_reserve"),
+    *("function_trace_call", "prepare_ftrace_return", "ftrace_return_to_handler"),
+    *("rb_reserve", "rb_end_commit", "ring_buffer_lock_reserve"),
     *("array_buffer_lock_reserve", "trace_clock_global"),
 }
 """Functions of the tracer with code that no NMI may divide."""

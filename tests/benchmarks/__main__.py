@@ -19,8 +19,8 @@ from pathlib import Path
 from .measure import Row
 
 BENCHMARKS = (
-    *("guest", "arm64", "ftraced", "graph", "host", "sites", "image", "events", "travel"),
-    "console",
+    *("guest", "arm64", "ftraced", "graph", "tracers", "host", "sites", "image", "events"),
+    *("travel", "console"),
 )
 HEADS = ("what", "measured", "ratio", "of", "target", "met")
 LAYOUT = "{:<58} {:>16} {:>9}  {:<42} {:<18} {}"

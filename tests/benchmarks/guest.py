@@ -23,7 +23,7 @@ from .measure import Row, median, paired
 
 ALLOCATIONS = 200_000
 CALLS = 300_000
-LOOP = 0xFFFF_FFFF_8200_0000
+LOOP = 0xFFFF_FFFF_8201_5000
 LIMIT = 60_000_000_000
 
 
@@ -82,11 +82,11 @@ def boot(
     return machine
 
 
-def called(session: Session) -> None:
-    """Put a function at LOOP that calls `traced`, `CALLS` times."""
+def called(session: Session, calls: int = CALLS) -> None:
+    """Put a function at LOOP that calls `traced`, `calls` times."""
     session.boot.machine.memory.map(LOOP, 4096, "loop")
     source = (
-        f"push rbx; mov ebx, {CALLS}; again: mov edi, ebx; call traced; dec ebx; jnz again; "
+        f"push rbx; mov ebx, {calls}; again: mov edi, ebx; call traced; dec ebx; jnz again; "
         "pop rbx; ret"
     )
     code = assemble(session.port.facts, source, LOOP, session.boot.kallsyms.address).code

@@ -151,7 +151,6 @@ extern u64 function_count[FUNCTION_COUNT_CPUS];
 #define TRACE_CTX_SOFTIRQ 2u
 #define TRACE_CTX_IRQ 4u
 #define TRACE_CTX_NMI 8u
-#define TRACE_FAST 16u /* in one of them, while nothing is held */
 
 #define OPTIMIZER_HIDE_VAR(var) __asm__("" : "+r"(var))
 
@@ -208,9 +207,12 @@ struct fgraph_control {
 	u64 graph, graph_count;
 	u64 notrace, notrace_count;
 	u32 graph_off; /* for the profiler: exclude traced callees from a function's time */
-	u32 unused;
+	u32 fast;      /* FGRAPH_FAST_*: the settings ask for nothing else */
 };
 extern struct fgraph_control fgraph;
+
+#define FGRAPH_FAST_ENTRY 1u  /* each call of a site is traced */
+#define FGRAPH_FAST_RETURN 2u /* each traced function's return is, however long it took */
 
 /*
  * The function profiler: hits and times of each function, per CPU. Either the graph

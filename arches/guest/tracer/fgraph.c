@@ -8,9 +8,9 @@
  * ends before the code that it interrupted, and each task has its own stack.
  * Interrupts are off in this file. An NMI may come at any time, and uses the entries
  * above `index`: it is incremented before an entry is filled in, and decremented after
- * the entry was read.
+ * the entry was read, or all of that is one block.
  */
-#include "tracer.h"
+#include "ring_buffer.h"
 #include "tracepoint.h"
 
 #define FGRAPH_CPUS 8
@@ -20,11 +20,34 @@ struct fgraph_control fgraph;
 /* For kernels without tasks, and before the first task. */
 static struct ftrace_ret_stack cpu_ret_stack[FGRAPH_CPUS];
 
+/* Full and empty: stands in for a ret_stack that does not exist. */
+static const u32 no_ret_stack[sizeof(struct ftrace_ret_stack) / 4] = { ~0u };
+
 struct ftrace_ret_stack *current_ret_stack(void)
 {
-	if (this_cpu->ret_stack)
-		return (struct ftrace_ret_stack *)(unsigned long)this_cpu->ret_stack;
-	return &cpu_ret_stack[this_cpu->cpu % FGRAPH_CPUS];
+	/* From now on: a kernel with tasks replaces it at its first task switch. */
+	if (!this_cpu->ret_stack)
+		this_cpu->ret_stack = (unsigned long)&cpu_ret_stack[this_cpu->cpu % FGRAPH_CPUS];
+	return (struct ftrace_ret_stack *)(unsigned long)this_cpu->ret_stack;
+}
+
+/* The same without a branch: a kernel's addresses have the highest bit set. */
+static inline __attribute__((always_inline)) struct ftrace_ret_stack *fast_ret_stack(void)
+{
+	unsigned long stack = this_cpu->ret_stack, none = (unsigned long)no_ret_stack;
+	unsigned long mask = (long)stack >> (LONG_BITS - 1);
+
+	OPTIMIZER_HIDE_VAR(mask);
+	return (struct ftrace_ret_stack *)(none ^ ((stack ^ none) & mask));
+}
+
+/* All ones if `index` is that of an entry, else 0. */
+static inline __attribute__((always_inline)) u32 valid_index(u32 index)
+{
+	u32 valid = (s32)((index - FTRACE_RETFUNC_DEPTH) & ~index) >> 31;
+
+	OPTIMIZER_HIDE_VAR(valid);
+	return valid;
 }
 
 static void trace_graph_entry(unsigned long func, u32 depth, u32 irqs_off)
@@ -84,13 +107,8 @@ static int graph_entry_wanted(const struct ftrace_ret_stack *stack, unsigned lon
 	return !(fgraph.skip_irqs && this_cpu->preempt_count & HARDIRQ_MASK);
 }
 
-/*
- * Entry of a traced function: make *parent point to return_to_handler.
- * `frame_pointer` is a value that must be the same again on return;
- * return_to_handler passes it on.
- */
-void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
-			   unsigned long frame_pointer)
+static __attribute__((noinline)) void graph_entry(unsigned long *parent, unsigned long self_addr,
+						  unsigned long frame_pointer)
 {
 	u32 irqs_off = this_cpu->irqs_disabled, recursion;
 	struct ftrace_ret_stack *stack;
@@ -133,12 +151,93 @@ void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
 		stack->depth++;
 		if (!fgraph.thresh)
 			trace_graph_entry(self_addr, stack->depth - 1, irqs_off);
+		/* Again: the time of the tracer does not count. */
+		entry->calltime = this_clock->ticks;
 	}
 	*parent = fgraph.return_to_handler;
 untold:
 	trace_recursion_end(recursion);
 out:
 	this_cpu->irqs_disabled = irqs_off;
+}
+
+/* The event of a call that is on ret_stack already: see ring_buffer.h. */
+static __attribute__((noinline)) void graph_entry_slow(unsigned long self_addr, u32 depth)
+{
+	struct ftrace_ret_stack *stack = current_ret_stack();
+	u32 irqs_off = this_cpu->irqs_disabled, recursion;
+
+	this_cpu->irqs_disabled = 1;
+	if (trace_recursion_start(&recursion)) {
+		trace_graph_entry(self_addr, depth, irqs_off);
+		stack->stack[(stack->index - 1) % FTRACE_RETFUNC_DEPTH].calltime = this_clock->ticks;
+		trace_recursion_end(recursion);
+	}
+	this_cpu->irqs_disabled = irqs_off;
+}
+
+#define GRAPH_ENT_SIZE (4 + sizeof(struct ftrace_graph_ent_entry))
+#define GRAPH_RET_SIZE (4 + sizeof(struct ftrace_graph_ret_entry))
+
+/*
+ * Entry of a traced function: make *parent point to return_to_handler.
+ * `frame_pointer` is a value that must be the same again on return;
+ * return_to_handler passes it on. The common case is written here, in one block.
+ */
+ON_ONE_PAGE(1024) void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
+					     unsigned long frame_pointer)
+{
+	volatile struct cpu_local *cpu = this_cpu;
+	struct ftrace_graph_ent_entry *event;
+	struct ftrace_ret_stack *stack;
+	struct ftrace_ret_entry *entry;
+	unsigned long unusual;
+	u32 context, index, depth;
+	struct rb_event rb;
+
+	if (unlikely(!(fgraph.fast & FGRAPH_FAST_ENTRY))) {
+		graph_entry(parent, self_addr, frame_pointer);
+		return;
+	}
+	context = rb_plain_context(TRACE_GRAPH_ENT, cpu->irqs_disabled);
+	stack = fast_ret_stack();
+	unusual = rb_unusual(0);
+	index = stack->index;
+	cpu->irqs_disabled = 1;
+	RB_ALSO(unusual, ~valid_index(index));
+	RB_ALSO(unusual, stack->notrace_index);
+	RB_ALSO(unusual, ftrace_pid_list);
+	if (unlikely(rb_context(unusual))) {
+		if (unusual) {
+			cpu->irqs_disabled = rb_irqs_off(context);
+			graph_entry(parent, self_addr, frame_pointer);
+			return;
+		}
+		context = tracing_gen_ctx(TRACE_GRAPH_ENT, rb_irqs_off(context));
+	}
+	barrier();
+	rb_begin(&rb, GRAPH_ENT_SIZE);
+	rb_head(&rb, context);
+	event = (struct ftrace_graph_ent_entry *)(rb.event + 1);
+	event->func = self_addr;
+	/* Loaded again, which takes less than to keep them in registers that must be saved. */
+	stack = (struct ftrace_ret_stack *)(unsigned long)cpu->ret_stack;
+	depth = stack->depth;
+	event->depth = depth;
+	rb_commit(&rb);
+	index = stack->index;
+	entry = &stack->stack[index];
+	entry->ret = *parent;
+	entry->func = self_addr;
+	entry->fp = frame_pointer;
+	((struct event_pair *)&entry->told)->words = word_pair(1, 0);
+	entry->calltime = this_clock->ticks; /* as in rb_begin() */
+	stack->index = index + 1;
+	stack->depth = depth + 1;
+	*parent = fgraph.return_to_handler;
+	cpu->irqs_disabled = rb_irqs_off(context);
+	if (unlikely(!rb.keep))
+		graph_entry_slow(self_addr, depth);
 }
 
 /* The function of the graph tracer's ops; ftrace_graph_call after it does the work. */
@@ -152,8 +251,8 @@ static void bad_frame_pointer(const struct ftrace_ret_entry *entry, unsigned lon
 	hypercall(HC_GRAPH_STOP, entry->fp, received, entry->func, entry->ret);
 }
 
-/* The innermost traced function returned `retval`; return its real return address. */
-unsigned long ftrace_return_to_handler(unsigned long frame_pointer, unsigned long retval)
+static __attribute__((noinline)) unsigned long graph_return(unsigned long frame_pointer,
+							    unsigned long retval, u64 rettime)
 {
 	u32 irqs_off = this_cpu->irqs_disabled, recursion;
 	struct ftrace_ret_stack *stack = current_ret_stack();
@@ -171,11 +270,11 @@ unsigned long ftrace_return_to_handler(unsigned long frame_pointer, unsigned lon
 	if (entry->told) {
 		stack->depth--;
 		if (fgraph.on && told)
-			trace_graph_return(stack, entry, retval, this_clock->ticks, irqs_off);
+			trace_graph_return(stack, entry, retval, rettime, irqs_off);
 		if (stack->graph_depth == stack->depth + 1)
 			stack->graph_depth = 0;
 	} else if (entry->profiled) {
-		profile_graph_return(stack, this_clock->ticks);
+		profile_graph_return(stack, rettime);
 	} else if (stack->notrace_index == stack->index) {
 		stack->notrace_index = 0;
 	}
@@ -184,6 +283,63 @@ unsigned long ftrace_return_to_handler(unsigned long frame_pointer, unsigned lon
 	stack->index--;
 	trace_recursion_end(recursion);
 	this_cpu->irqs_disabled = irqs_off;
+	return ret;
+}
+
+/*
+ * The innermost traced function returned `retval`; return its real return address. The common
+ * case is written here, in one block.
+ */
+ON_ONE_PAGE(1024) unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
+							 unsigned long retval)
+{
+	volatile struct cpu_local *cpu = this_cpu;
+	u64 rettime = this_clock->ticks; /* before what depends on the context */
+	struct ftrace_graph_ret_entry *event;
+	struct ftrace_ret_stack *stack;
+	struct ftrace_ret_entry *entry;
+	unsigned long unusual, ret;
+	u32 context, index, valid;
+	struct rb_event rb;
+
+	if (unlikely(!(fgraph.fast & FGRAPH_FAST_RETURN)))
+		return graph_return(frame_pointer, retval, rettime);
+	context = rb_plain_context(TRACE_GRAPH_RET, cpu->irqs_disabled);
+	stack = fast_ret_stack();
+	unusual = rb_unusual(0);
+	index = stack->index - 1;
+	valid = valid_index(index);
+	entry = &stack->stack[index & valid];
+	cpu->irqs_disabled = 1;
+	RB_ALSO(unusual, ~valid);
+	RB_ALSO(unusual, entry->fp ^ frame_pointer);
+	RB_ALSO(unusual, entry->told ^ 1);
+	RB_ALSO(unusual, stack->graph_depth);
+	if (unlikely(rb_context(unusual))) {
+		if (unusual) {
+			cpu->irqs_disabled = rb_irqs_off(context);
+			return graph_return(frame_pointer, retval, rettime);
+		}
+		context = tracing_gen_ctx(TRACE_GRAPH_RET, rb_irqs_off(context));
+	}
+	barrier();
+	rb_begin(&rb, GRAPH_RET_SIZE);
+	rb_head(&rb, context);
+	event = (struct ftrace_graph_ret_entry *)(rb.event + 1);
+	event->retval = retval;
+	event->func = entry->func;
+	event->calltime = entry->calltime;
+	event->rettime = rettime;
+	event->depth = stack->depth - 1;
+	event->overrun = stack->overrun;
+	stack->depth += (u32)rb.keep;
+	stack->index += (u32)rb.keep;
+	rb_commit(&rb);
+	/* Read before an interrupt can use the entry again. */
+	ret = *(volatile unsigned long *)&entry->ret;
+	cpu->irqs_disabled = rb_irqs_off(context);
+	if (unlikely(!rb.keep))
+		return graph_return(entry->fp, retval, rettime);
 	return ret;
 }
 

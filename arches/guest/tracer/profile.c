@@ -22,7 +22,8 @@ static __attribute__((noinline, aligned(64))) void add_hit(volatile u64 *counter
 }
 
 /* Return this CPU's row of the function, or 0 if none, or with `add` if no room. */
-static struct ftrace_profile *profiled_func(unsigned long ip, int add)
+static inline __attribute__((always_inline)) struct ftrace_profile *
+profiled_func(unsigned long ip, int add)
 {
 	u32 cpu = this_cpu->cpu % PROFILE_CPUS, mask = (1u << fprofiler.bits) - 1;
 	u32 slot = ((u32)ip * GOLDEN_RATIO_32) >> (32 - fprofiler.bits);
@@ -47,7 +48,7 @@ static struct ftrace_profile *profiled_func(unsigned long ip, int add)
 	return &table[slot];
 }
 
-static void count_hit(unsigned long ip)
+static inline __attribute__((always_inline)) void count_hit(unsigned long ip)
 {
 	struct ftrace_profile *rec = profiled_func(ip, 1);
 
@@ -76,7 +77,9 @@ void profile_graph_entry(unsigned long *parent, unsigned long func, unsigned lon
 	struct ftrace_ret_stack *stack = current_ret_stack();
 	struct ftrace_ret_entry *entry;
 
-	if ((ftrace_pid_list && ftrace_ignore_task()) || !ftrace_ops_test(&fgraph.ops, func))
+	if ((ftrace_pid_list && ftrace_ignore_task()) ||
+	    ((fgraph.ops.filter_count | fgraph.ops.notrace_count) &&
+	     !ftrace_ops_test(&fgraph.ops, func)))
 		return;
 	if (stack->index >= FTRACE_RETFUNC_DEPTH) {
 		stack->overrun++;

@@ -64,6 +64,14 @@ ftrace_caller:
 ftrace_call:
         call    ftrace_stub
 
+        /*
+         * The second slot: a jump to ftrace_graph_caller, while returns are traced too. It
+         * is before the registers are restored, so that they are saved once for both.
+         */
+        .globl ftrace_graph_call
+ftrace_graph_call:
+        .byte   0x0f, 0x1f, 0x44, 0x00, 0x00    // nop of 5 bytes
+restore:
         mov     rax, [rsp]
         mov     rcx, [rsp + 8]
         mov     rdx, [rsp + 16]
@@ -74,11 +82,6 @@ ftrace_call:
         mov     r10, [rsp + 56]
         mov     r11, [rsp + 64]
         lea     rsp, [rsp + 80]
-
-        /* The second slot: a jump to ftrace_graph_caller, while returns are traced too. */
-        .globl ftrace_graph_call
-ftrace_graph_call:
-        .byte   0x0f, 0x1f, 0x44, 0x00, 0x00    // nop of 5 bytes
 
 /*
  * void ftrace_stub(unsigned long ip, unsigned long parent_ip,
@@ -165,7 +168,18 @@ ftrace_regs_call:
         push    rax
         popfq
         mov     rax, [rsp]
-        lea     rsp, [rsp + 144]
+
+        /* The frame of ftrace_caller, at whose end both callers return. */
+        lea     rsp, [rsp + 64]
+        mov     [rsp], rax
+        mov     [rsp + 8], rcx
+        mov     [rsp + 16], rdx
+        mov     [rsp + 24], rsi
+        mov     [rsp + 32], rdi
+        mov     [rsp + 40], r8
+        mov     [rsp + 48], r9
+        mov     [rsp + 56], r10
+        mov     [rsp + 64], r11
         jmp     ftrace_graph_call
 stopped:
         popfq
@@ -174,21 +188,19 @@ stopped:
 /*
  * void ftrace_graph_caller(void)
  *
- * The slot jumps here with every register as it was at the traced function's entry.
- * Makes that function return through return_to_handler, and returns for
- * ftrace_caller. Calls
+ * The slot jumps here with the registers saved. Makes the traced function return through
+ * return_to_handler. Calls
  *
  *     void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
  *                                unsigned long frame_pointer)
  *
- * The stack at that call, lowest address at the bottom:
+ * The stack, lowest address at the bottom:
  *
  *     rsp + 96   rsp of the caller, also at the return        frame_pointer
  *     rsp + 88   the traced function's return address         *parent
  *     rsp + 80   the return address of ftrace_caller          self_addr + 5
- *     rsp        the registers, as in ftrace_caller, and 8 unused
+ *     rsp        the registers
  */
-#define FRAME 80        // 8 unused, which align rsp
 #define SELF rsp + 80
 #define PARENT rsp + 88
 #define CALLER_SP rsp + 96

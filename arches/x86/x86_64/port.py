@@ -63,7 +63,7 @@ FACTS = Facts(
         ),
     ),
     map=AddressMap(
-        local=0xFFFF_FFFF_FF50_0000,
+        local=0xFFFF_FFFF_FF57_8000,
         tracer=0xFFFF_FFFF_9000_0000,
         modules=0xFFFF_FFFF_A000_0000,
         modules_end=0xFFFF_FFFF_C000_0000,

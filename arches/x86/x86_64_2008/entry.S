@@ -60,6 +60,14 @@ ftrace_caller:
 ftrace_call:
         call    ftrace_stub
 
+        /*
+         * The second slot: a jump to ftrace_graph_caller, while returns are traced too. It
+         * is before the registers are restored, so that they are saved once for both.
+         */
+        .globl ftrace_graph_call
+ftrace_graph_call:
+        .byte   0x0f, 0x1f, 0x44, 0x00, 0x00    // nop of 5 bytes
+restore:
         mov     rax, [rsp]
         mov     rcx, [rsp + 8]
         mov     rdx, [rsp + 16]
@@ -70,11 +78,6 @@ ftrace_call:
         mov     r10, [rsp + 56]
         mov     r11, [rsp + 64]
         add     rsp, 72
-
-        /* The second slot: a jump to ftrace_graph_caller, while returns are traced too. */
-        .globl ftrace_graph_call
-ftrace_graph_call:
-        .byte   0x0f, 0x1f, 0x44, 0x00, 0x00    // nop of 5 bytes
 
 /*
  * void ftrace_stub(unsigned long ip, unsigned long parent_ip,
@@ -90,21 +93,19 @@ ftrace_stub:
 /*
  * void ftrace_graph_caller(void)
  *
- * The slot jumps here with every register as it was at the traced function's site.
- * Makes that function return through return_to_handler, and returns for
- * ftrace_caller. Calls
+ * The slot jumps here with the registers saved. Makes the traced function return through
+ * return_to_handler. Calls
  *
  *     void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
  *                                unsigned long frame_pointer)
  *
- * The stack at that call, lowest address at the bottom:
+ * The stack, lowest address at the bottom:
  *
  *     rbp + 16   rsp of the caller, also at the return        frame_pointer
  *     rbp +  8   the traced function's return address         *parent
  *     rsp + 72   the return address of ftrace_caller          self_addr + 5
- *     rsp        the registers, as in ftrace_caller
+ *     rsp        the registers; rsp is aligned if the site aligns it
  */
-#define FRAME 72        // rsp is aligned if the site aligns it
 #define SELF rsp + 72
 #define PARENT rbp + 8
 #define CALLER_SP rbp + 16

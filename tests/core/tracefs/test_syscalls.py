@@ -308,7 +308,7 @@ def test_a_users_kernel_has_events_for_its_own_calls(tmp_path: Path) -> None:
     gcc = (
         "gcc -O1 -fno-inline -ffreestanding -fno-pic -fno-stack-protector -mcmodel=kernel "
         "-fno-asynchronous-unwind-tables -mno-red-zone -mno-sse -fcf-protection=none -pg -mfentry "
-        f"-mrecord-mcount -DCPU_LOCAL=0xffffffffff500000 -I{include} -c kernel.c -o kernel.o"
+        f"-mrecord-mcount -DCPU_LOCAL=0xffffffffff578000 -I{include} -c kernel.c -o kernel.o"
     )
     ld = "ld -static -e 0 -z noexecstack -Ttext=0xffffffff81000000 kernel.o -o kernel.elf"
     for command in (gcc, ld):

@@ -1,0 +1,170 @@
+"""The tracers of calls: against uftrace's, against a traced call, and on each of the ports.
+
+uftrace is the nearest peer: it records calls and returns of a native program, here of a loop
+that calls a function which does nothing. The emulator executes each of the tracer's instructions
+in some ten of its own, so this ratio has a limit: docs/performance.md.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+from dynftrace import arches
+from dynftrace.core.session.session import MachineSpec, Session
+
+from ..support import elf_writer
+from .guest import CALLS, LIMIT, LOOP, called
+from .measure import Row, paired
+
+ROUNDS = 20
+"""Rounds of the workload `syscalls` on each port."""
+
+FEW = 3_000
+"""Calls if each has a stack trace, for which the emulator stops."""
+
+WORST = 1.5
+"""A port's ratio may be this multiple of that of x86-64."""
+
+_NATIVE = """
+#include <stdio.h>
+#include <time.h>
+__attribute__((noinline)) void traced(int n) { __asm__ volatile("" : : "r"(n)); }
+int main(void)
+{
+	struct timespec a, b;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
+	for (int n = CALLS; n; n--)
+		traced(n);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
+	printf("%f\\n", (b.tv_sec - a.tv_sec) + (b.tv_nsec - a.tv_nsec) * 1e-9);
+}
+"""
+
+
+def rows() -> Iterator[Row]:
+    """Compare with uftrace, then the tracers with each other, then the ports."""
+    yield from _uftrace()
+    yield from _tracers()
+    yield from _ports()
+
+
+def _loop(*commands: tuple[str, str], calls: int = CALLS) -> Callable[[], None]:
+    """Return a run of so many calls on x86-64 after writing to these files."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "vmlinux"
+        path.write_bytes(elf_writer.kernel(["traced"]))
+        session = Session.open(arches.load(arches.DEFAULT), MachineSpec(kernel=path, cpus=1))
+    called(session, calls)
+    for file, text in commands:
+        session.boot.tracefs.write(file, text)
+
+    def run() -> None:
+        session.boot.machine.requests.call(LOOP, limit_ns=LIMIT)
+
+    return run
+
+
+def _uftrace() -> Iterator[Row]:
+    names = ("a traced call", "a call and its return, traced")
+    tracers, targets = ("function", "function_graph"), (0.40, 0.20)
+    missing = [tool for tool in ("uftrace", "gcc") if shutil.which(tool) is None]
+    if missing:
+        for name, target in zip(names, targets, strict=True):
+            why = f"skipped: no {' and no '.join(missing)}"
+            yield Row(name, "-", 0, why, f">= {target:.2f}", True)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = Path(folder) / "loop.c", Path(folder) / "loop"
+        source.write_text(_NATIVE.replace("CALLS", str(CALLS)))
+        subprocess.run(["gcc", "-O2", "-pg", source, "-o", program], check=True)
+        command = ["uftrace", "record", "--no-libcall", "-d", f"{folder}/data", str(program)]
+
+        def native() -> float:
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            return float(done.stdout)
+
+        for name, tracer, target in zip(names, tracers, targets, strict=True):
+            run = _loop(("current_tracer", tracer))
+            run()
+            pairs = [(_processor(run), native()) for _ in range(9)]
+            ratio = median(theirs / ours for ours, theirs in pairs)
+            each = median(ours for ours, _ in pairs) / CALLS * 1e9
+            yield Row(
+                name,
+                f"{each:.0f} ns",
+                ratio,
+                "uftrace record of the same loop",
+                f">= {target:.2f}",
+                ratio >= target,
+            )
+
+
+def _processor(work: Callable[[], object]) -> float:
+    """Return the processor seconds of `work`; those of the native loop are the same clock's."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def _tracers() -> Iterator[Row]:
+    stack = (("options/func_stack_trace", "1"), ("current_tracer", "function"))
+    fprobe = (("dynamic_events", "f:hit traced"), ("events/fprobes/hit/enable", "1"))
+    for name, commands, calls in (
+        ("a profiled call", (("function_profile_enabled", "1"),), CALLS),
+        ("an fprobe hit, with all registers", fprobe, CALLS),
+        ("a traced call and its stack", stack, FEW),
+    ):
+        traced = _loop(("current_tracer", "function"), calls=calls)
+        pair = paired(_loop(*commands, calls=calls), traced, rounds=5)
+        yield Row(
+            name,
+            f"{pair.a / calls * 1e9:.0f} ns",
+            pair.ratio,
+            "a traced call",
+            "(no target)",
+            True,
+        )
+
+
+def _ports() -> Iterator[Row]:
+    """Compare each port's ratios with those of x86-64, the first of them."""
+    limits: tuple[float, ...] = ()
+    for name in arches.built_in():
+        nop, function, graph = _workload(name)
+        ratios = (function / nop, graph / function)
+        limits = limits or tuple(WORST * ratio for ratio in ratios)
+        what = (
+            ("a workload, calls traced", function, "the same, sites nops"),
+            ("a workload, calls and returns", graph, "the same, calls traced"),
+        )
+        for (row, took, reference), ratio, limit in zip(what, ratios, limits, strict=True):
+            yield Row(
+                f"{name}: {row}",
+                f"{took * 1e3:.0f} ms",
+                ratio,
+                reference,
+                f"<= {limit:.2f}",
+                ratio <= limit,
+            )
+
+
+def _workload(name: str) -> tuple[float, ...]:
+    """Return the processor seconds of a workload on a port: sites nops, calls, and returns too."""
+    took = []
+    for tracer in ("nop", "function", "function_graph"):
+        session = Session.open(arches.load(name), MachineSpec(cpus=1))
+        session.run_workload("syscalls", 2)
+        session.boot.tracefs.write("current_tracer", tracer)
+        session.run_workload("syscalls", 2)
+        best = []
+        for _ in range(3):
+            best.append(_processor(partial(session.run_workload, "syscalls", ROUNDS)))
+        took.append(min(best))
+    return tuple(took)
