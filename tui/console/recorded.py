@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ...core.errors import TraceFileError
+from ...core.ftrace.patch import Performed
 from ...core.session.pictures import picture_of_trace
 from ...core.trace.file.recording import Recording
 from ...core.trace.select.explorer import TraceExplorer
@@ -97,6 +98,10 @@ class RecordedDriver:
     def trace_dat(self) -> bytes:
         """Return the file itself. Raises `TraceFileError`."""
         return whole_file(self.path)
+
+    def patches(self) -> Sequence[Performed]:
+        """Return nothing: a file does not tell when text changed."""
+        return ()
 
     def workloads(self) -> Sequence[str]:
         """Return nothing: there is no guest."""

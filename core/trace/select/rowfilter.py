@@ -175,9 +175,9 @@ class _Columns:
                 rows = np.flatnonzero(events["type"] == kind)
                 met[rows] = by_number[ids[events["parent"][rows]]]
         if context.records is not None:
-            known, which = context.records.names()
-            by_name = np.zeros(len(known), np.bool_)
-            by_name[_names(known).match(glob)] = True
+            recorded, which = context.records.names()
+            by_name = np.zeros(len(recorded), np.bool_)
+            by_name[_names(recorded).match(glob)] = True
             rows = np.flatnonzero(events["type"] == RECORD)
             met[rows] = by_name[which[events["parent"][rows]]]
         if len(details.stacks):

@@ -40,7 +40,10 @@ def test_columns_have_what_the_exported_table_has(machine: TracedMachine, tracer
     rows = list(
         csv.DictReader(io.StringIO("".join(comma_separated(machine.session.boot.array.text()))))
     )
-    assert len(trace) == len(rows) > 20 and {row["event"] for row in rows} >= {"syscall", "sched_switch"}
+    assert len(trace) == len(rows) > 20 and {row["event"] for row in rows} >= {
+        "syscall",
+        "sched_switch",
+    }
     for name, column in trace.columns.items():
         absent = "-1" if name in ("depth", "duration_ns") else ""
         assert [str(each) for each in column.tolist()] == [row[name] or absent for row in rows]
