@@ -52,9 +52,9 @@ Tracing
                                     option record-tgid
 
 Several traces at once
-  instances/                        mkdir NAME makes a directory with a trace of its
-                                    own: buffers, function tracer, filter, pids,
-                                    clock, options and markers; rmdir removes it
+  instances/                        mkdir NAME makes a trace array with its own
+                                    buffers, function tracer, filter, pids,
+                                    clock, options, markers; rmdir removes it
 
 Calls and returns, with current_tracer function_graph
   set_graph_function                functions traced with all they call
@@ -107,7 +107,7 @@ Events of your own
         is an event at the entry of FUNC with all registers; -:EVENT removes
         one; TYPE is u8 to u64, s8 to s64, x8 to x64 or symbol
 
-  error_log                         why the last definitions were refused; > clears
+  error_log                         why definitions were refused; > clears it
 
 Events
   events/GRP/                       sched, irq, timer, kmem, module and
@@ -140,10 +140,10 @@ Buffers
   buffer_total_size_kb              KiB for all CPUs
   snapshot                          a spare buffer: 1 swaps it with the one in
                                     use, 0 frees it, other numbers clear it
-  per_cpu/cpuN/                     trace, trace_pipe, stats, snapshot and size of
-                                    one CPU
+  per_cpu/cpuN/                     trace, trace_pipe, stats, snapshot and size
+                                    of one CPU
   free_buffer                       closing it frees the memory of the buffers
-  buffer_percent                    poll on a CPU's pipe waits for so full a buffer
+  buffer_percent                    how full a CPU's pipe is before poll returns
 """
 
 FTRACED = """\

@@ -41,7 +41,7 @@ def test_a_persons_walk(person: str, tmp_path: Path) -> None:
 
 AFTER = (
     # What the README promises after each of its steps.
-    (r"e8.4b.ce.ff.ff +call __fentry__", r"now.*0f.1f.44.00.00"),
+    (r"e8(.[0-9a-f]{2}){4} +call __fentry__", r"now.*0f.1f.44.00.00"),
     (r"site schedule ─▶ ftrace_caller ─▶", r"same as: echo function > current_tracer"),
     (r": schedule <-\w+",),
     (r"failed to modify", r"expected", r"ffffffff8100[0-9a-f]{4} .*90. nop"),

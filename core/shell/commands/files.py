@@ -208,8 +208,8 @@ COMMANDS = (
         Argument.FILE,
         changes=Changes.ALWAYS,
         details=(
-            "`mkdir instances/NAME` makes a trace array with buffers, tracer, filter and options\n"
-            "of its own, which traces beside the others. The console shows the top one."
+            "`mkdir instances/NAME` makes a trace array with its own buffers, tracer, filter\n"
+            "and options, which traces beside the others. The console shows the top one."
         ),
     ),
     Command(

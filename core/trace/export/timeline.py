@@ -140,6 +140,8 @@ def _running(text: TraceText) -> Iterator[dict[str, object]]:
 def _changes(text: TraceText, patches: Sequence[Performed]) -> Iterator[dict[str, object]]:
     """Yield the phases of changes of text, beginning shortly before the first event."""
     times = text.table.events["ts"].astype(np.int64)
+    if not len(times):
+        return
     first, last = int(times.min()), int(times.max())
     # The change that has switched the tracer on comes before the first event.
     shown = [each for each in patches if each.ns >= first - (last - first) // 10]

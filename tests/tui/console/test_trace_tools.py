@@ -335,9 +335,11 @@ async def test_calls_of_a_real_graph_are_folded(session: Session) -> None:
         await pilot.press("G")
         await settle(pilot)
         now = texts(app)
-        assert len(now) > len(folded) and now[1:7] == folded[1:7], "new calls must not be folded"
         # The shell's call has got the input meanwhile.
-        assert folded[0].endswith("not here") and re.fullmatch(r".*us \|.*\d rows }", now[0])
+        (waits,) = (row for row, text in enumerate(folded) if text.endswith("not here"))
+        assert re.fullmatch(r".*us \|.*\d rows }", now[waits])
+        now[waits] = folded[waits]
+        assert len(now) > len(folded) and now[:7] == folded[:7], "new calls must not be folded"
         assert sum("…" in text for text in now) == sum("…" in text for text in folded)
         await pilot.press("plus")
         assert not any("…" in text for text in texts(app))
