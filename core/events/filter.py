@@ -186,7 +186,8 @@ class _Parser:
             invert = levels[-1].invert
         if len(levels) > 1:
             raise FilterError(_TOO_MANY_OPEN, at)
-        if not self._steps:
+        # The selftests of 6.1.192 expect that an operator at the end is refused.
+        if not self._steps or levels[0].conjunction or levels[0].disjunction:
             raise FilterError(_NO_FILTER, at)
         return self._linked()
 

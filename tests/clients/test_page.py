@@ -17,11 +17,11 @@ def tried(*results: str) -> Tried:
 
 
 def test_a_run_with_fewer_passes_is_worse() -> None:
-    text = "\n".join(page([tried("PASS", "PASS", "FAIL")]))
-    assert "| trace-cmd | 3.1 | x86_64 | 3 | 2 | 1 fail |" in text
-    assert "| case 2 | fail | why |" in text
-    assert worse(text, [tried("PASS", "FAIL", "PASS")]) == 0
-    assert worse(text, [tried("PASS", "FAIL", "FAIL")]) == 1
+    text = "\n".join(page([tried(*["PASS"] * 4, "FAIL")]))
+    assert "| trace-cmd | 3.1 | x86_64 | 5 | 4 | 1 fail |" in text
+    assert "| case 4 | fail | why |" in text
+    assert worse(text, [tried(*["PASS"] * 3, "FAIL", "FAIL")]) == 0
+    assert worse(text, [tried(*["PASS"] * 2, "FAIL", "FAIL", "FAIL")]) == 1
     assert worse(text, [Tried("trace-cmd", "", "x86_64", skipped="not installed")]) == 0
 
 

@@ -135,6 +135,8 @@ def test_operators_bind_as_in_the_kernel() -> None:
         ("a ~ 1", "Illegal operation for field type"),
         ("a == 0x", "Illegal integer value"),
         ("a == 1 b == 2", "Too many terms in predicate expression"),
+        ("a == 1 &&", "No filter found"),
+        ("a == 1 || !! ", "No filter found"),
         ("(a == 1", "Too many '('"),
         ("a == 1)", "Too few '('"),
         ('name == "x', "Missing matching quote"),
