@@ -66,11 +66,16 @@ def test_an_own_lesson_is_checked_with_the_place_of_what_fails(
 
 
 def test_lessons_that_come_along_leave_no_files(
-    capsys: pytest.CaptureFixture[str], folder: Path
+    capsys: pytest.CaptureFixture[str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = list(folder.iterdir())
-    assert here(capsys, "tour", "make-nop", "--check")[0] == 0
-    assert list(folder.iterdir()) == before
+    lesson = LESSON.format(check="saw site schedule")
+    (folder / "own.md").write_text(lesson.replace("```do", "```do\nport new own.py"))
+    assert here(capsys, "tour", "own.md", "--check")[0] == 0
+    assert (folder / "own.py").exists()
+    (folder / "own.py").unlink()
+    monkeypatch.setattr(course, "comes_along", lambda path: path.name == "own.md")
+    assert here(capsys, "tour", "own.md", "--check")[0] == 0
+    assert not (folder / "own.py").exists()
 
 
 @pytest.mark.parametrize(
