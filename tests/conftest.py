@@ -15,9 +15,14 @@ if TYPE_CHECKING:
     from dynftrace.core.session.session import Session
 
 
-# Each test of the console leaves an app of many objects behind. With the default threshold,
-# collecting them takes as long as the tests.
-gc.set_threshold(100_000)
+GARBAGE = 100_000
+"""New objects after which garbage is collected.
+
+Each test of the console leaves an app of many objects behind. With the default threshold,
+collecting them takes as long as the tests.
+"""
+
+gc.set_threshold(GARBAGE)
 
 # An example takes as long as the other workers let it: its time says nothing about the code.
 settings.register_profile("dynftrace", deadline=None)
@@ -88,6 +93,7 @@ def plain_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Hide the caller's settings, and the colours and themes of the caller's terminal."""
+    gc.set_threshold(GARBAGE)  # the command line sets its own
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "no-settings"))
     for name in list(os.environ):
         if name == "NO_COLOR" or name.startswith("TEXTUAL_"):
