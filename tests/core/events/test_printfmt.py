@@ -43,7 +43,7 @@ def test_conversions_are_those_of_c(tmp_path: Path) -> None:
     compiler = which("cc") or which("gcc")
     if compiler is None:
         pytest.skip("there is no C compiler")
-    formats = ["%d", "%5d", "%-5d|", "%05d", "%+d", "%x", "%#x", "%X", "%08x", "%o", "%u", "%.3d"]
+    formats = ["%d", "%5d", "%-5d|", "%05d", "%+d", "%x", "%X", "%08x", "%o", "%u", "%.3d", "%#o"]
     numbers = [0, 7, -3, 123456]
     source = "#include <stdio.h>\nint main(void) {\n" + "".join(
         f'printf("{each}\\n", {number});\n' for each in formats for number in numbers
@@ -53,6 +53,7 @@ def test_conversions_are_those_of_c(tmp_path: Path) -> None:
     told = subprocess.run([tmp_path / "t"], capture_output=True, text=True, check=True).stdout
     own = [shown(f'"{each}", {number}') for each in formats for number in numbers]
     assert own == told.splitlines()
+    assert shown('"%#x %#X %px %4px", 0, 0x1f, 0x1f, 0x1f') == "0x0 0X1F 0000001f   1f"  # printk
 
 
 @pytest.mark.parametrize(
