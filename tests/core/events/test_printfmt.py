@@ -67,3 +67,25 @@ def test_conversions_are_those_of_c(tmp_path: Path) -> None:
 def test_what_is_not_understood_is_refused(text: str) -> None:
     with pytest.raises(PrintFmtError):
         shown(text)
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        *("!" * 9000 + "1", "1 ? 2 : " * 5000 + "3", "REC->args" + "[0]" * 6000),
+        *("+".join(["REC->b"] * 4000), "*".join(["REC->b"] * 3000), "1 << " * 4000 + "1"),
+        '__print_flags(~0, "' + "-" * 100_000 + '", { 1, "A" }, { 2, "B" })',
+    ],
+)
+def test_the_largest_formats_are_printed_or_refused(argument: str) -> None:
+    try:
+        assert len(shown(f'"%999999d %s", {argument}, {argument}')) <= 4096
+    except PrintFmtError as error:
+        assert len(str(error)) < 100
+
+
+def test_arithmetic_is_that_of_64_bits() -> None:
+    assert shown('"%llx", ' + " * ".join(["0x123456789"] * 9)) == f"{0x123456789**9 % 2**64:x}"
+    assert shown('"%d", 7 - 3 - 2 * -4 / 3 % 2') == "4"
+    assert shown('"%s", __print_flags(0, "|", { 0, "none" })') == ""  # as trace_print_flags_seq()
+    assert shown('"%s", __print_flags(5, "|", { 0, "any" }, { 1, "A" })') == "any|A|0x4"
