@@ -8,8 +8,6 @@ not trusted: an event with an invalid description is left out.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -17,7 +15,7 @@ from .. import abi
 from ..errors import MemoryFault
 from ..machine.memory import Memory
 from .fields import Field, Layout
-from .printfmt import Names, PrintFmt, PrintFmtError, plain_text
+from .formats import EventFormat
 
 TABLE = "trace_events"
 
@@ -29,49 +27,9 @@ _LONGEST = 4096
 _CHUNK = 64
 
 
-@dataclass(frozen=True)
-class KernelEvent:
-    """A trace event of the kernel."""
-
-    group: str
-    name: str
-    number: int
-    """Type of the events in the ring buffer."""
-    fields: tuple[Field, ...]
-    """Its fields, without those of `struct trace_entry`."""
-    print_fmt: str
-    layout: Layout
-
-    def printer(self, names: Names) -> Printer:
-        """Return what prints the event; `names` finds symbols."""
-        return Printer(self, names)
-
-
-class Printer:
-    """Prints events of one type."""
-
-    def __init__(self, event: KernelEvent, names: Names) -> None:
-        self._event = event
-        self._names = names
-
-    @cached_property
-    def _format(self) -> PrintFmt | None:
-        event = self._event
-        try:
-            return PrintFmt(event.print_fmt, event.fields, event.layout, self._names)
-        except PrintFmtError:
-            return None
-
-    def text(self, record: bytes) -> str:
-        """Return the text of an event without its name, given its bytes."""
-        if self._format is None:
-            return plain_text(record, self._event.fields, self._event.layout)
-        return self._format.text(record)
-
-
-def read_events(memory: Memory, table: int) -> tuple[KernelEvent, ...]:
+def read_events(memory: Memory, table: int) -> tuple[EventFormat, ...]:
     """Return the events described at address `table`, those with the same name once."""
-    found: dict[str, KernelEvent] = {}
+    found: dict[str, EventFormat] = {}
     layout = Layout(memory.byteorder, memory.pointer_size)
     call = abi.trace_event_call(memory.byteorder, memory.pointer_size)
     for number in range(abi.FIRST_TRACE_EVENT_ID, abi.LAST_TRACE_EVENT_ID + 1):
@@ -87,7 +45,7 @@ def read_events(memory: Memory, table: int) -> tuple[KernelEvent, ...]:
             print_fmt = _text(memory, int(row["print_fmt"]))
         except (MemoryFault, ValueError):
             continue
-        found.setdefault(name, KernelEvent(group, name, number, fields, print_fmt, layout))
+        found.setdefault(name, EventFormat(group, name, number, fields, print_fmt, layout))
     return tuple(found.values())
 
 

@@ -1,93 +1,101 @@
 """The print format of a trace event: parsed once, then applied to any number of events.
 
-A print format is C code, as the file `format` of an event shows it: a format string, and
-expressions over the event's fields (`REC->prev_pid`). This is the subset that Linux's events
-use: integer arithmetic, comparisons, `?:`, casts, array elements, and the helpers
-`__get_str()`, `__print_flags()`, `__print_symbolic()` and `__print_hex()`. Whatever is not
-understood raises `PrintFmtError`; the caller then prints the plain fields, as trace-cmd does.
-Source: Documentation/trace/events.rst, include/trace/stages/stage3_trace_output.h, and
-trace_print_flags_seq() in kernel/trace/trace_output.c, 6.1.
+A print format is C code, as the file `format` of an event shows it: a format string of printk,
+and expressions over the event's fields (`REC->prev_pid`). Supported is what the macros of
+include/trace/ produce: operators, casts, fields and their elements, `__print_flags()` and its
+relatives. Anything else, such as a call of a kernel function, raises `PrintFmtError`; the caller
+then shows the fields, as trace-cmd does. Formats and events are untrusted: nesting, widths,
+numbers and the length of a text have limits.
+Source: Documentation/trace/events.rst, include/trace/stages/stage3_trace_output.h,
+kernel/trace/trace_output.c and lib/vsprintf.c, 6.1.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
 from typing import TypeAlias
 
 from ..errors import DynftraceError
-from .fields import Field, Layout
+from .fields import TYPES, Field, Layout, size_of
 
-Value: TypeAlias = int | str
-Names: TypeAlias = Callable[[int, bool], str]
-"""Returns the symbol at an address, with its offset if the second argument is true."""
-Expression: TypeAlias = Callable[[bytes], Value]
+MOST_TEXT = 4096
+"""Characters of the text of one event, as in a page of the kernel's `trace_seq`."""
+
+_MOST_WIDTH = 512
+_MOST_DEPTH = 100
+_MOST_TOKENS = 20_000
 
 
 class PrintFmtError(DynftraceError):
-    """A print format has something that is not supported."""
-
-
-_TOKEN = re.compile(
-    r"""\s*(?:
-    (?P<string>"(?:\\.|[^"\\])*")
-  | (?P<char>'(?:\\.|[^'\\])')
-  | (?P<number>0[xX][0-9a-fA-F]+|\d+)[uUlL]*
-  | (?P<name>[A-Za-z_]\w*)
-  | (?P<sign>->|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^~!<>?:(),\[\]{}.])
-    )""",
-    re.VERBOSE,
-)
-_CONVERSION = re.compile(
-    r"%(?P<flags>[-+ #0]*)(?P<width>\*|\d*)(?:\.(?P<precision>\*|\d*))?"
-    r"(?P<length>hh|h|ll|l|L|z|j|t)?(?P<kind>[diouxXcsp%])(?P<pointer>[sSfFxKBR]?)"
-)
-_ESCAPES = {"n": "\n", "t": "\t", "\\": "\\", '"': '"', "'": "'", "r": "\r", "0": "\0"}
-_BINARY = (
-    ("||",),
-    ("&&",),
-    ("|",),
-    ("^",),
-    ("&",),
-    ("==", "!="),
-    ("<", "<=", ">", ">="),
-    ("<<", ">>"),
-    ("+", "-"),
-    ("*", "/", "%"),
-)
-"""Operators, the loosest first."""
-
-_LEVEL = {sign: level for level, signs in enumerate(_BINARY) for sign in signs}
-
-_DEEPEST = 100
-_LONGS = {"l", "z", "j", "t"}
-_MOST_SHIFT = 127
-_INTEGERS = {
-    **dict.fromkeys(("u8", "unsigned char", "bool"), (8, False)),
-    **dict.fromkeys(("s8", "char", "signed char"), (8, True)),
-    **dict.fromkeys(("u16", "unsigned short"), (16, False)),
-    **dict.fromkeys(("s16", "short"), (16, True)),
-    **dict.fromkeys(("u32", "unsigned int", "unsigned", "gfp_t", "uint32_t"), (32, False)),
-    **dict.fromkeys(("s32", "int", "pid_t"), (32, True)),
-    **dict.fromkeys(("u64", "unsigned long long", "sector_t", "uint64_t"), (64, False)),
-    **dict.fromkeys(("s64", "long long", "loff_t"), (64, True)),
-    **dict.fromkeys(("unsigned long", "size_t", "uintptr_t"), (0, False)),
-    **dict.fromkeys(("long", "ssize_t"), (0, True)),
-}
-"""Bits and sign of the types that casts name; 0 bits means those of a long."""
-
-_TYPE_WORDS = {word for name in _INTEGERS for word in name.split()} | {
-    *("void", "struct", "const", "enum", "union", "__u8", "__u16", "__u32", "__u64"),
-}
+    """A print format, or an event, has something that cannot be evaluated."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """Literal text, or a conversion with its arguments."""
+class Array:
+    """Bytes in an event, seen as elements of `size` bytes."""
 
-    text: str
-    spec: re.Match[str] | None = None
+    data: bytes
+    size: int = 1
+    signed: bool = False
+
+    @property
+    def text(self) -> str:
+        """The characters up to a zero byte."""
+        return self.data.partition(b"\0")[0].decode("utf-8", "backslashreplace")
+
+
+Value: TypeAlias = int | str | Array
+Names: TypeAlias = Callable[[int, bool], str]
+"""Returns the symbol at an address, with its offset if the second argument is true."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The bytes of one event, from `struct trace_entry` on, and what they mean."""
+
+    data: bytes
+    layout: Layout
+    names: Names
+
+    def number(self, field: Field) -> int:
+        """Return the value of a field of at most 8 bytes."""
+        return self._number(field.offset, field.end, field.signed)
+
+    def _number(self, start: int, end: int, signed: bool = False) -> int:
+        if end > len(self.data):
+            raise PrintFmtError("an event is too short")
+        return self.layout.number(self.data[start:end], signed)
+
+    def array(self, field: Field) -> Array:
+        """Return the data of an array."""
+        element = max(field.element(self.layout.pointer_size), 1)
+        if field.dynamic:
+            offset, size = self.place(field)
+            data = self.data[offset : offset + size]
+        elif field.size:
+            data = self.data[field.offset : field.end]
+        else:
+            data = self.data[field.offset :]  # a flexible array: to the end of the event
+        return Array(data, element, field.signed)
+
+    def place(self, field: Field) -> tuple[int, int]:
+        """Return offset and size of the data of a dynamic array, in bytes."""
+        word = self._number(field.offset, field.offset + 4)
+        return (word & 0xFFFF) + (field.end if field.dynamic == "rel" else 0), word >> 16
+
+    def numbers(self, array: Array) -> list[int]:
+        """Return the elements of `array` that are whole, as unsigned numbers."""
+        data, size = array.data, array.size
+        return [
+            self.layout.number(data[at : at + size]) for at in range(0, len(data) - size + 1, size)
+        ]
+
+
+Expression: TypeAlias = Callable[[Record], Value]
 
 
 class PrintFmt:
@@ -97,372 +105,704 @@ class PrintFmt:
         """Parse `text`. Raises `PrintFmtError`."""
         self._layout = layout
         self._names = names
-        parser = _Parser(text, {field.plain_name: field for field in fields}, layout)
-        format_string, self._arguments = parser.parse()
-        self._parts = list(_split(format_string))
-        wanted = sum(
-            1 + (part.spec["width"] == "*") + (part.spec["precision"] == "*")
-            for part in self._parts
-            if part.spec is not None
-        )
-        if wanted > len(self._arguments):
+        parser = _Parser(text, fields, layout)
+        self._format = FormatString(parser.string())
+        self._arguments = parser.rest()
+        if self._format.wanted > len(self._arguments):
             raise PrintFmtError("a print format has too few arguments")
 
     def text(self, record: bytes) -> str:
-        """Return the text of one event, from its raw bytes (`struct trace_entry` first)."""
-        done: list[str] = []
-        values = iter(self._arguments)
-        for part in self._parts:
-            spec = part.spec
-            if spec is None:
-                done.append(part.text)
-                continue
-            width, precision = spec["width"], spec["precision"]
-            if width == "*":
-                width = str(_int(next(values)(record)))
-            if precision == "*":
-                precision = str(_int(next(values)(record)))
-            done.append(self._convert(spec, width, precision, next(values)(record)))
-        return "".join(done)
-
-    def _convert(self, spec: re.Match[str], width: str, precision: str | None, value: Value) -> str:
-        flags, kind = spec["flags"], spec["kind"]
-        if kind == "s":
-            shown = str(value)
-            if precision is not None:
-                shown = shown[: int(precision or 0)]
-            return _padded(shown, flags.replace("0", ""), width)
-        number = _int(value)
-        if kind == "c":
-            return _padded(chr(number & 0xFF), flags.replace("0", ""), width)
-        long = self._layout.pointer_size * 8
-        if kind == "p":
-            number &= (1 << long) - 1
-            if spec["pointer"] in ("s", "S", "f", "F", "B"):
-                shown = self._names(number, spec["pointer"] in "SFB")
-            else:
-                shown = f"{number:0{long // 4}x}"
-            return _padded(shown, flags, width)
-        length = spec["length"] or ""
-        bits = long if length in _LONGS else {"hh": 8, "h": 16, "ll": 64, "L": 64}.get(length, 32)
-        number &= (1 << bits) - 1
-        if kind in "di" and number >> bits - 1:
-            number -= 1 << bits
-        digits = f"{abs(number):{'d' if kind in 'diu' else kind}}"
-        if precision is not None:
-            digits = digits.rjust(int(precision or 0), "0")
-        sign = "-" if number < 0 else "+" if "+" in flags else " " if " " in flags else ""
-        prefix = {"x": "0x", "X": "0X", "o": "0"}.get(kind, "") if "#" in flags and number else ""
-        if "0" in flags and "-" not in flags and precision is None and width:
-            digits = digits.rjust(int(width) - len(sign) - len(prefix), "0")
-        return _padded(f"{sign}{prefix}{digits}", flags.replace("0", ""), width)
+        """Return the text of one event, from its raw bytes. Raises `PrintFmtError`."""
+        event = Record(record, self._layout, self._names)
+        return self._format.text([each(event) for each in self._arguments], event)
 
 
-def plain_text(record: bytes, fields: Sequence[Field], layout: Layout) -> str:
-    """Return the fields as `name=value`, for an event whose print format is not understood."""
-    return " ".join(f"{each.plain_name}={_shown(each.value(record, layout))}" for each in fields)
+# Parsing
 
+_TOKEN = re.compile(
+    r"""\s*(?:
+    (?P<number>0[xX][0-9a-fA-F]{1,16}[uUlL]*|\d{1,20}[uUlL]*)
+    |(?P<name>[A-Za-z_]\w*)
+    |(?P<string>"(?:[^"\\]|\\.)*")
+    |(?P<char>'(?:[^'\\]|\\.)')
+    |(?P<sign>->|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^~!<>?:(){}\[\],.])
+    )""",
+    re.VERBOSE | re.ASCII | re.DOTALL,
+)
+_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
-def _shown(value: Value | Sequence[int]) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int):
-        return f"0x{value:x}" if value > 0xFFFF_FFFF else str(value)
-    return "ARRAY[" + ", ".join(f"{each:02x}" for each in value) + "]"
+_TYPE_WORDS = TYPES | {"unsigned", "signed", "long", "void", "const", "volatile"}
+_UNSIGNED = ("unsigned", "bool", "gfp_t", "dev_t", "sector_t", "size_t")
 
-
-def _int(value: Value) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def _padded(text: str, flags: str, width: str) -> str:
-    if not width:
-        return text
-    size = min(abs(int(width)), 4096)
-    return text.ljust(size) if "-" in flags or width.startswith("-") else text.rjust(size)
-
-
-def _split(text: str) -> list[_Part]:
-    """Split a format string at its conversions."""
-    parts: list[_Part] = []
-    at = 0
-    while at < len(text):
-        start = text.find("%", at)
-        if start < 0:
-            parts.append(_Part(text[at:]))
-            break
-        match = _CONVERSION.match(text, start)
-        if match is None:
-            raise PrintFmtError(
-                f"unknown conversion in a print format: {text[start : start + 8]!r}"
-            )
-        end = match.end()
-        # `%ps` and the like take a letter more; after other conversions it is literal text.
-        if match["kind"] != "p" and match["pointer"]:
-            end -= 1
-        parts.append(_Part(text[at:start]))
-        parts.append(_Part("%") if match["kind"] == "%" else _Part("", match))
-        at = end
-    return parts
-
-
-def _unescaped(token: str) -> str:
-    """Return the characters of a C string literal without its quotes."""
-    return re.sub(
-        r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), token[1:-1], flags=re.DOTALL
+_LEVEL = {
+    sign: level
+    for level, signs in enumerate(
+        ("||", "&&", "|", "^", "&", "== !=", "< > <= >=", "<< >>", "+ -", "* / %")
     )
+    for sign in signs.split()
+}
+"""Binary operators by how tightly they bind."""
+
+
+def unescaped(text: str) -> str:
+    """Return the characters of a C string, given without its quotes."""
+
+    def one(found: re.Match[str]) -> str:
+        if found[1]:
+            return chr(int(found[1], 8) & 0xFF)
+        return chr(int(found[2], 16)) if found[2] else _ESCAPES.get(found[3], found[3])
+
+    return _ESCAPE.sub(one, text)
 
 
 class _Parser:
-    """Turns the C code into functions of an event's bytes."""
+    """Turns C code into functions of an event.
 
-    def __init__(self, text: str, fields: Mapping[str, Field], layout: Layout) -> None:
-        self._fields = fields
+    Each function calls those of its operands: `_MOST_DEPTH` bounds both the parser's recursion
+    and theirs.
+    """
+
+    def __init__(self, text: str, fields: Sequence[Field], layout: Layout) -> None:
+        self._tokens = _tokens(text)
+        self._fields = {each.plain_name: each for each in fields}
         self._layout = layout
-        self._tokens: list[tuple[str, str]] = []
-        at = 0
-        text = text.strip()
-        while at < len(text):
-            match = _TOKEN.match(text, at)
-            if match is None or match.lastgroup is None:
-                raise PrintFmtError(f"cannot read a print format at {text[at : at + 16]!r}")
-            self._tokens.append((match.lastgroup, match[match.lastgroup]))
-            at = match.end()
-        self._at = 0
-        self._depth = 0
+        self._at = self._depth = 0
 
-    def parse(self) -> tuple[str, list[Expression]]:
-        """Return the format string and its arguments."""
-        pieces = []
-        while self._kind() == "string":
-            pieces.append(_unescaped(self._next()))
-        if not pieces:
-            raise PrintFmtError("a print format begins with a string")
-        arguments: list[Expression] = []
-        while self._take(","):
-            arguments.append(self._ternary())
-        if self._at != len(self._tokens):
-            raise PrintFmtError(f"unexpected {self._peek()!r} in a print format")
-        return "".join(pieces), arguments
-
-    def _kind(self) -> str:
-        return self._tokens[self._at][0] if self._at < len(self._tokens) else ""
-
-    def _peek(self, ahead: int = 0) -> str:
+    def _peek(self, ahead: int = 0) -> tuple[str, str]:
         at = self._at + ahead
-        return self._tokens[at][1] if at < len(self._tokens) else ""
-
-    def _next(self) -> str:
-        token = self._peek()
-        if not token:
-            raise PrintFmtError("a print format ends too early")
-        self._at += 1
-        return token
+        return self._tokens[at] if at < len(self._tokens) else ("end", "")
 
     def _take(self, sign: str) -> bool:
-        if self._kind() == "sign" and self._peek() == sign:
-            self._at += 1
-            return True
-        return False
+        if self._peek() != ("sign", sign):
+            return False
+        self._at += 1
+        return True
 
-    def _need(self, sign: str) -> None:
+    def need(self, sign: str) -> None:
+        """Take `sign`."""
         if not self._take(sign):
             raise PrintFmtError(f"{sign!r} is missing in a print format")
 
-    def _ternary(self) -> Expression:
+    def _name(self) -> str:
+        kind, text = self._peek()
+        if kind != "name":
+            raise PrintFmtError(f"a print format needs a name instead of {text!r}")
+        self._at += 1
+        return text
+
+    def _deeper(self) -> None:
+        self._depth += 1
+        if self._depth > _MOST_DEPTH:
+            raise PrintFmtError("a print format is nested too deeply")
+
+    def string(self) -> str:
+        """Take a string, or several next to each other."""
+        found = []
+        while self._peek()[0] == "string":
+            found.append(unescaped(self._peek()[1][1:-1]))
+            self._at += 1
+        if not found:
+            raise PrintFmtError("a print format needs a string")
+        return "".join(found)
+
+    def rest(self) -> list[Expression]:
+        """Take the arguments after the format string, up to the end."""
+        found = []
+        while self._take(","):
+            found.append(self.expression())
+        if self._peek()[0] != "end":
+            raise PrintFmtError(f"unexpected {self._peek()[1]!r} in a print format")
+        return found
+
+    def expression(self) -> Expression:
+        """Take an expression up to a comma or a bracket."""
+        self._deeper()
         condition = self._binary(0)
         if self._take("?"):
-            yes = self._ternary()
-            self._need(":")
-            no = self._ternary()
-            test = condition
-            condition = lambda record: yes(record) if test(record) else no(record)  # noqa: E731
+            yes = condition if self._peek() == ("sign", ":") else self.expression()
+            self.need(":")
+            no = self.expression()
+            self._depth -= 1
+            return lambda record: yes(record) if _truth(condition(record)) else no(record)
+        self._depth -= 1
         return condition
 
-    def _binary(self, level: int) -> Expression:
-        """Parse operators that bind as tightly as those at `level` of `_BINARY`, or more."""
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise PrintFmtError("a print format is nested too deeply")
-        left = self._unary()
-        while self._kind() == "sign" and _LEVEL.get(self._peek(), -1) >= level:
-            sign = self._next()
-            left = _operation(sign, left, self._binary(_LEVEL[sign] + 1))
+    def _binary(self, least: int) -> Expression:
+        """Take operators that bind as tightly as level `least` of `_LEVEL`, or more."""
+        self._deeper()
+        first = self._unary()
+        steps: list[_Step] = []
+        while self._peek()[0] == "sign" and _LEVEL.get(self._peek()[1], -1) >= least:
+            sign = self._peek()[1]
+            self._at += 1
+            steps.append(_step(sign, self._binary(_LEVEL[sign] + 1)))
         self._depth -= 1
-        return left
+        if not steps:
+            return first
+
+        def chain(record: Record) -> Value:
+            value = first(record)
+            for step in steps:
+                value = step(value, record)
+            return value
+
+        return chain
 
     def _unary(self) -> Expression:
-        if self._kind() == "sign" and self._peek() in "-+~!&*":
-            sign = self._next()
-            value = self._binary(len(_BINARY))
-            if sign == "-":
-                return lambda record: -_int(value(record))
-            if sign == "~":
-                return lambda record: ~_int(value(record))
-            if sign == "!":
-                return lambda record: int(not value(record))
-            if sign == "+":
-                return value
-            raise PrintFmtError(f"the operator {sign!r} of a print format is not supported")
-        if self._peek() == "(" and self._peek(1) in _TYPE_WORDS:
-            return self._cast()
-        return self._primary()
+        self._deeper()
+        found = self._prefixed()
+        self._depth -= 1
+        return found
 
-    def _cast(self) -> Expression:
-        self._need("(")
+    def _prefixed(self) -> Expression:
+        for sign, apply in _UNARY.items():
+            if self._take(sign):
+                inner = self._unary()
+                return lambda record: apply(_int(inner(record)))
+        if self._take("*"):
+            inner = self._unary()
+            return lambda record: _element(inner(record), 0, record)
+        if self._take("&"):
+            return self._unary()
+        if self._peek() == ("sign", "(") and (cast := self._cast()) is not None:
+            return cast
+        return self._indexed(self._primary())
+
+    def _cast(self) -> Expression | None:
+        """Take a cast; None if the bracket begins something else."""
         words: list[str] = []
-        while not self._take(")"):
-            words.append(self._next())
-        value = self._unary()
-        if "*" in words:
-            bits, signed = 0, False
-        else:
-            name = " ".join(word for word in words if word != "const").replace("__", "")
-            if name not in _INTEGERS:
-                raise PrintFmtError(f"the type {name!r} of a print format is not supported")
-            bits, signed = _INTEGERS[name]
-        bits = bits or 8 * self._layout.pointer_size
+        stars = 0
+        while self._peek(1 + len(words))[0] == "name":
+            words.append(self._peek(1 + len(words))[1])
+        while self._peek(1 + len(words) + stars) == ("sign", "*"):
+            stars += 1
+        end = 1 + len(words) + stars
+        if not words or self._peek(end) != ("sign", ")"):
+            return None
+        after = self._peek(end + 1)
+        if words[0] not in _TYPE_WORDS and not stars:
+            if after[0] not in ("name", "number", "string") and after[1] != "(":
+                return None
+            if words[0] in ("struct", "union"):
+                raise PrintFmtError(f"a print format casts to {' '.join(words)!r}")
+        self._at += end + 1
+        inner, long = self._unary(), self._layout.pointer_size
+        size, signed = size_of(" ".join(words), long), _is_signed(words)
+        if stars:
+            return lambda record: _pointer(inner(record), size if stars == 1 else long)
+        if words[-1] not in _TYPE_WORDS or words[-1] == "void":
+            return inner  # an enum, or a type that is not known: the value as it is
+        return lambda record: _resized(inner(record), size, signed)
 
-        def cast(record: bytes) -> Value:
-            found = value(record)
-            if isinstance(found, str):
-                return found
-            found &= (1 << bits) - 1
-            return found - (1 << bits) if signed and found >> bits - 1 else found
-
-        return cast
-
-    def _primary(self) -> Expression:
-        kind = self._kind()
-        token = self._next()
-        if kind == "number":
-            number = int(token, 16 if token[:2] in ("0x", "0X") else 8 if token[0] == "0" else 10)
-            return lambda record: number
-        if kind == "string":
-            text = _unescaped(token)
-            while self._kind() == "string":
-                text += _unescaped(self._next())
-            return lambda record: text
-        if kind == "char":
-            code = ord(_unescaped(token))
-            return lambda record: code
-        if token == "(":
-            value = self._ternary()
-            self._need(")")
+    def _indexed(self, value: Expression) -> Expression:
+        indices = []
+        while self._take("["):
+            indices.append(self.expression())
+            self.need("]")
+        if not indices:
             return value
-        if token == "REC":
-            return self._field()
-        if kind == "name" and self._peek() == "(":
-            return self._call(token)
-        raise PrintFmtError(f"{token!r} of a print format is not supported")
 
-    def _named(self, name: str) -> Field:
-        field = self._fields.get(name)
-        if field is None:
-            raise PrintFmtError(f"a print format names the unknown field {name!r}")
-        return field
-
-    def _field(self) -> Expression:
-        self._need("->")
-        field, layout = self._named(self._next()), self._layout
-        if not self._take("["):
-
-            def whole(record: bytes) -> Value:
-                value = field.value(record, layout)
-                return value if isinstance(value, int | str) else 0
-
-            return whole
-        index = self._ternary()
-        self._need("]")
-
-        def element(record: bytes) -> Value:
-            values, at = field.value(record, layout), _int(index(record))
-            if isinstance(values, int | str) or not 0 <= at < len(values):
-                return 0
-            return values[at]
+        def element(record: Record) -> Value:
+            found = value(record)
+            for index in indices:
+                found = _element(found, _int(index(record)), record)
+            return found
 
         return element
 
-    def _call(self, name: str) -> Expression:
-        self._need("(")
-        if name in ("__get_str", "__get_dynamic_array"):
-            field, layout = self._named(self._next()), self._layout
-            self._need(")")
+    def _primary(self) -> Expression:
+        kind, text = self._peek()
+        if kind in ("number", "char"):
+            self._at += 1
+            number = _number(text) if kind == "number" else ord(unescaped(text[1:-1]))
+            return lambda record: number
+        if kind == "string":
+            found = self.string()
+            return lambda record: found
+        if self._take("("):
+            inner = self.expression()
+            self.need(")")
+            return inner
+        name = self._name()
+        if name == "REC":
+            self.need("->")
+            return _field_value(self.field())
+        if name in ("true", "false"):
+            return lambda record: int(name == "true")
+        if name != "sizeof" and name not in _CALLS:
+            raise PrintFmtError(f"a print format has {name!r}, which is not supported")
+        self.need("(")
+        made = self._sizeof() if name == "sizeof" else _CALLS[name](self)
+        self.need(")")
+        return made
 
-            def string(record: bytes) -> Value:
-                value = field.value(record, layout)
-                return value if isinstance(value, str) else ""
+    def field(self) -> Field:
+        """Take the name of a field."""
+        name = self._name()
+        if name not in self._fields:
+            raise PrintFmtError(f"a print format names the unknown field {name!r}")
+        return self._fields[name]
 
-            return string
-        if name == "__print_flags":
-            value = self._ternary()
-            self._need(",")
-            between = self._ternary()
-            table = self._table()
-            return lambda record: _flags(_int(value(record)), str(between(record)), table)
-        if name == "__print_symbolic":
-            value = self._ternary()
-            table = self._table()
-            known = dict(reversed(table))
-            bits = 8 * self._layout.pointer_size
-            return lambda record: known.get(
-                _int(value(record)), f"0x{_int(value(record)) & ((1 << bits) - 1):x}"
-            )
-        raise PrintFmtError(f"{name}() of a print format is not supported")
+    def _sizeof(self) -> Expression:
+        if self._peek() == ("name", "REC"):
+            self._name()
+            self.need("->")
+            size = self.field().size
+        else:
+            words = []
+            while self._peek()[0] == "name":
+                words.append(self._name())
+            while self._take("*"):
+                words.append("*")
+            size = size_of(" ".join(words), self._layout.pointer_size)
+        return lambda record: size
 
-    def _table(self) -> list[tuple[int, str]]:
-        """Return the pairs `{ number, "text" }` up to the end of the call."""
-        rows: list[tuple[int, str]] = []
+    # Arguments of the macros
+
+    def arguments(self, count: int | None = None) -> list[Expression]:
+        """Take `count` expressions that are separated by commas, or any number of them."""
+        found = [self.expression()]
         while self._take(","):
-            self._need("{")
-            number = _int(self._ternary()(b""))
-            self._need(",")
-            rows.append((number, str(self._ternary()(b""))))
-            self._need("}")
-        self._need(")")
-        return rows
+            found.append(self.expression())
+        if count is not None and len(found) != count:
+            raise PrintFmtError(f"a macro of a print format has {len(found)} arguments")
+        return found
+
+    def constant(self) -> Value:
+        """Take an expression that needs no event."""
+        return self.expression()(Record(b"", self._layout, lambda address, offset: ""))
+
+    def pairs(self, bits: int) -> list[tuple[int, str]]:
+        """Take `, { number, "name" }`, any number of times; a number has `bits` bits."""
+        found = []
+        while self._take(","):
+            self.need("{")
+            number = _int(self.constant()) & ((1 << bits) - 1)
+            self.need(",")
+            found.append((number, _text_of(self.constant())))
+            self.need("}")
+        return found
+
+    @property
+    def long_bits(self) -> int:
+        """Bits of a long."""
+        return 8 * self._layout.pointer_size
 
 
-def _flags(value: int, between: str, table: Sequence[tuple[int, str]]) -> str:
-    found = []
-    for mask, name in table:
-        if value & mask == mask and (value or not mask):
-            found.append(name)
-            value &= ~mask
-    if value:
-        found.append(f"0x{value & (1 << 64) - 1:x}")
-    return between.join(found)
+def _tokens(text: str) -> list[tuple[str, str]]:
+    found, at, end = [], 0, len(text.rstrip())
+    while at < end:
+        token = _TOKEN.match(text, at)
+        if token is None or token.lastgroup is None:
+            raise PrintFmtError(f"cannot read a print format at {text[at : at + 16]!r}")
+        found.append((token.lastgroup, token[token.lastgroup]))
+        at = token.end()
+        if len(found) > _MOST_TOKENS:
+            raise PrintFmtError("a print format is too long")
+    return found
 
 
-def _operation(sign: str, left: Expression, right: Expression) -> Expression:
-    if sign == "||":
-        return lambda record: int(bool(left(record)) or bool(right(record)))
+def _number(text: str) -> int:
+    digits = text.rstrip("uUlL")
+    if digits[:2] in ("0x", "0X"):
+        return int(digits, 16)
+    octal = len(digits) > 1 and digits[0] == "0" and not set(digits) & set("89")
+    return int(digits, 8 if octal else 10)
+
+
+def _is_signed(words: Sequence[str]) -> bool:
+    unsigned = words[-1].startswith(("u", "__u", "__le", "__be"))
+    return not unsigned and not any(word in _UNSIGNED for word in words)
+
+
+# Values
+
+
+def _truth(value: Value) -> bool:
+    return bool(value) if not isinstance(value, Array) else True
+
+
+def _int(value: Value) -> int:
+    if isinstance(value, int):
+        return value
+    raise PrintFmtError("a print format needs a number")
+
+
+def _array(value: Value) -> Array:
+    if isinstance(value, Array):
+        return value
+    raise PrintFmtError("a print format needs an array")
+
+
+def _text_of(value: Value) -> str:
+    if isinstance(value, Array):
+        return value.text
+    return value if isinstance(value, str) else "(null)" if value == 0 else f"({value:#x})"
+
+
+def _field_value(field: Field) -> Expression:
+    if field.array or field.size not in (1, 2, 4, 8):
+        return lambda record: record.array(field)
+    return lambda record: record.number(field)
+
+
+def _pointer(value: Value, size: int) -> Value:
+    return Array(value.data, max(size, 1), value.signed) if isinstance(value, Array) else value
+
+
+def _resized(value: Value, size: int, signed: bool) -> Value:
+    if not isinstance(value, int):
+        return value  # the address of an array
+    return _signed(value, size) if signed else value & ((1 << 8 * size) - 1)
+
+
+def _signed(value: int, size: int) -> int:
+    """Return the lowest `size` bytes of `value` as a signed number."""
+    bits = 8 * size
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def _element(value: Value, index: int, record: Record) -> Value:
+    array = _array(value)
+    start = index * array.size
+    data = array.data[start : start + array.size] if index >= 0 else b""
+    if len(data) < array.size:
+        raise PrintFmtError("a print format reads beyond the end of an array")
+    return record.layout.number(data, array.signed)
+
+
+# Operators
+
+_UNARY: dict[str, Callable[[int], int]] = {
+    "!": lambda value: int(not value),
+    "~": lambda value: ~value,
+    "-": lambda value: -value,
+    "+": lambda value: value,
+}
+
+
+def _divided(left: int, right: int) -> int:
+    """Divide as C does, towards zero."""
+    if not right:
+        raise PrintFmtError("a print format divides by zero")
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+_OPERATIONS: dict[str, Callable[[int, int], int]] = {
+    "|": lambda left, right: left | right,
+    "^": lambda left, right: left ^ right,
+    "&": lambda left, right: left & right,
+    "==": lambda left, right: int(left == right),
+    "!=": lambda left, right: int(left != right),
+    "<": lambda left, right: int(left < right),
+    ">": lambda left, right: int(left > right),
+    "<=": lambda left, right: int(left <= right),
+    ">=": lambda left, right: int(left >= right),
+    "<<": lambda left, right: left << (right & 63) & (1 << 64) - 1,
+    ">>": lambda left, right: left >> (right & 63),
+    "+": lambda left, right: left + right,
+    "-": lambda left, right: left - right,
+    "*": lambda left, right: left * right,
+    "/": _divided,
+    "%": lambda left, right: left - right * _divided(left, right),
+}
+
+_Step: TypeAlias = Callable[[Value, Record], Value]
+
+
+def _step(sign: str, right: Expression) -> _Step:
+    """Return what an operator and its right operand make of the left one."""
     if sign == "&&":
-        return lambda record: int(bool(left(record)) and bool(right(record)))
-    simple: Mapping[str, Callable[[int, int], int]] = {
-        "|": lambda a, b: a | b,
-        "^": lambda a, b: a ^ b,
-        "&": lambda a, b: a & b,
-        "==": lambda a, b: int(a == b),
-        "!=": lambda a, b: int(a != b),
-        "<": lambda a, b: int(a < b),
-        "<=": lambda a, b: int(a <= b),
-        ">": lambda a, b: int(a > b),
-        ">=": lambda a, b: int(a >= b),
-        "<<": lambda a, b: (a << min(max(b, 0), _MOST_SHIFT)) & (1 << 128) - 1,
-        ">>": lambda a, b: a >> min(max(b, 0), _MOST_SHIFT),
-        "+": lambda a, b: a + b,
-        "-": lambda a, b: a - b,
-        "*": lambda a, b: (a * b) & (1 << 128) - 1,
-        "/": _divided,
-        "%": lambda a, b: a - b * _divided(a, b),
-    }
-    do = simple[sign]
-    return lambda record: do(_int(left(record)), _int(right(record)))
+        return lambda left, record: int(_truth(left) and _truth(right(record)))
+    if sign == "||":
+        return lambda left, record: int(_truth(left) or _truth(right(record)))
+    apply = _OPERATIONS[sign]
+
+    def step(left: Value, record: Record) -> Value:
+        value = apply(_int(left), _int(right(record)))
+        return value if -(1 << 63) <= value < 1 << 64 else _signed(value, 8)
+
+    return step
 
 
-def _divided(a: int, b: int) -> int:
-    """Divide as C does: towards zero; 0 for a division by zero."""
-    if not b:
-        return 0
-    return -(-a // b) if (a < 0) != (b < 0) else a // b
+# Macros
+
+
+def _flags(long: bool) -> Callable[[_Parser], Expression]:
+    def parse(parser: _Parser) -> Expression:
+        bits = parser.long_bits if long else 64
+        value = parser.expression()
+        parser.need(",")
+        between = _text_of(parser.constant())
+        pairs = parser.pairs(bits)
+
+        def text(record: Record) -> str:
+            left, found, length = _int(value(record)) & ((1 << bits) - 1), [], 0
+            for mask, name in pairs:
+                if not left or length > MOST_TEXT:
+                    break
+                if left & mask == mask:
+                    found.append(name)
+                    length += len(name) + len(between)
+                    left &= ~mask
+            if left:
+                found.append(f"0x{left:x}")
+            return between.join(found)
+
+        return text
+
+    return parse
+
+
+def _symbolic(long: bool) -> Callable[[_Parser], Expression]:
+    def parse(parser: _Parser) -> Expression:
+        bits = parser.long_bits if long else 64
+        value = parser.expression()
+        names = dict(reversed(parser.pairs(bits)))
+
+        def text(record: Record) -> str:
+            number = _int(value(record)) & ((1 << bits) - 1)
+            return names.get(number, f"0x{number:x}")
+
+        return text
+
+    return parse
+
+
+def _hex(between: str) -> Callable[[_Parser], Expression]:
+    def parse(parser: _Parser) -> Expression:
+        value, size = parser.arguments(2)
+
+        def text(record: Record) -> str:
+            data = _array(value(record)).data[: max(_int(size(record)), 0)]
+            return data.hex(between) if between else data.hex()
+
+        return text
+
+    return parse
+
+
+def _print_array(parser: _Parser) -> Expression:
+    value, count, size = parser.arguments(3)
+
+    def text(record: Record) -> str:
+        data, width = _array(value(record)).data, _int(size(record))
+        if width not in (1, 2, 4, 8):
+            raise PrintFmtError("an array of a print format has elements of an invalid size")
+        array = Array(data[: max(_int(count(record)), 0) * width], width)
+        return "{" + ",".join(f"0x{number:x}" for number in record.numbers(array)) + "}"
+
+    return text
+
+
+def _dynamic(parser: _Parser) -> Expression:
+    field = parser.field()
+    return lambda record: record.array(field)
+
+
+def _dynamic_length(parser: _Parser) -> Expression:
+    field = parser.field()
+    return lambda record: record.place(field)[1]
+
+
+def _bitmask(parser: _Parser) -> Expression:
+    field = parser.field()
+
+    def text(record: Record) -> str:
+        long = record.layout.pointer_size
+        words = record.numbers(Array(record.array(field).data, long))
+        digits = "".join(f"{word:0{2 * long}x}" for word in reversed(words))
+        return ",".join(digits[at : at + 8] for at in range(0, len(digits), 8))
+
+    return text
+
+
+def _seconds(parser: _Parser) -> Expression:
+    (value,) = parser.arguments(1)
+    return lambda record: _int(value(record)) // 1_000_000_000
+
+
+def _below_seconds(parser: _Parser) -> Expression:
+    (value,) = parser.arguments(1)
+    return lambda record: _int(value(record)) % 1_000_000_000
+
+
+def _expected(parser: _Parser) -> Expression:
+    return parser.arguments()[0]
+
+
+_CALLS: dict[str, Callable[[_Parser], Expression]] = {
+    "__print_flags": _flags(True),
+    "__print_flags_u64": _flags(False),
+    "__print_symbolic": _symbolic(True),
+    "__print_symbolic_u64": _symbolic(False),
+    "__print_hex": _hex(" "),
+    "__print_hex_str": _hex(""),
+    "__print_array": _print_array,
+    "__print_ns_to_secs": _seconds,
+    "__print_ns_without_secs": _below_seconds,
+    **dict.fromkeys(
+        ("__get_str", "__get_rel_str", "__get_dynamic_array", "__get_rel_dynamic_array"), _dynamic
+    ),
+    **dict.fromkeys(("__get_dynamic_array_len", "__get_rel_dynamic_array_len"), _dynamic_length),
+    **dict.fromkeys(
+        ("__get_bitmask", "__get_rel_bitmask", "__get_cpumask", "__get_rel_cpumask"), _bitmask
+    ),
+    "__builtin_expect": _expected,
+}
+
+# Format strings
+
+_CONVERSION = re.compile(
+    r"%(?P<flags>[-+ #0]*)(?P<width>\*|\d{0,6})(?:\.(?P<precision>\*|\d{0,6}))?"
+    r"(?P<length>hh|h|ll|l|L|z|j|t|q)?"
+    r"(?:(?P<kind>[diuxXocsp%])(?P<pointer>(?<=p)[A-Za-z0-9]+)?|(?P<unknown>[A-Za-z]))",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """A conversion of a format string; `width` and `precision` are digits, `*` or ""."""
+
+    flags: str
+    width: str
+    precision: str | None
+    length: str
+    kind: str
+    pointer: str
+    """The letters after %p."""
+
+    @property
+    def stars(self) -> int:
+        """Number of values that it takes before its own: for width and precision."""
+        return (self.width == "*") + (self.precision == "*")
+
+    def size(self, long: int) -> int:
+        """Return the bytes of the number that it converts, if a long has `long` bytes."""
+        if self.kind == "p" or self.length in ("l", "z", "t"):
+            return long
+        return {"hh": 1, "h": 2, "ll": 8, "L": 8, "j": 8, "q": 8}.get(self.length, 4)
+
+
+class FormatString:
+    """A format string of printk, split at its conversions."""
+
+    def __init__(self, text: str) -> None:
+        """Raises `PrintFmtError`."""
+        self._parts: list[str | Conversion] = []
+        at = 0
+        for found in _CONVERSION.finditer(text):
+            if found["unknown"]:
+                raise PrintFmtError(f"unknown conversion in a print format: {found[0]!r}")
+            self._parts.append(text[at : found.start()])
+            at = found.end()
+            if found["kind"] == "%":
+                self._parts.append("%")
+                continue
+            self._parts.append(
+                Conversion(
+                    flags=found["flags"],
+                    width=found["width"],
+                    precision=found["precision"],
+                    length=found["length"] or "",
+                    kind=found["kind"],
+                    pointer=found["pointer"] or "",
+                )
+            )
+        self._parts.append(text[at:])
+        self.conversions = [each for each in self._parts if isinstance(each, Conversion)]
+        """The conversions, without `%%`."""
+        self.wanted = sum(1 + each.stars for each in self.conversions)
+        """Number of values that it needs."""
+
+    def text(self, values: Sequence[Value], record: Record) -> str:
+        """Return what printk makes of at least `wanted` values. Raises `PrintFmtError`."""
+        found: list[str] = []
+        length = 0
+        rest = iter(values)
+        for part in self._parts:
+            text = part if isinstance(part, str) else _converted(part, rest, record)
+            found.append(text)
+            length += len(text)
+            if length > MOST_TEXT:
+                break
+        return "".join(found)[:MOST_TEXT]
+
+
+def _converted(each: Conversion, values: Iterator[Value], record: Record) -> str:
+    flags, kind, precision = each.flags, each.kind, None
+    width = _int(next(values)) if each.width == "*" else int(each.width or 0)
+    if each.precision is not None:
+        number = _int(next(values)) if each.precision == "*" else int(each.precision or 0)
+        precision = min(max(number, 0), MOST_TEXT)
+    if width < 0:
+        flags, width = flags + "-", -width
+    width = min(width, _MOST_WIDTH)
+    value = next(values)
+    if kind == "s":
+        shown = _text_of(value)[:precision]
+    elif kind == "c":
+        shown = chr(_int(value) & 0xFF)
+    elif kind == "p":
+        shown = _pointed(value, each.pointer, width, record)
+    else:
+        size = each.size(record.layout.pointer_size)
+        shown = _integer(_int(value), kind, size, flags, precision, width)
+    return shown.ljust(width) if "-" in flags else shown.rjust(width)
+
+
+def _integer(
+    value: int, kind: str, size: int, flags: str, precision: int | None, width: int
+) -> str:
+    if kind in "di":
+        value = _signed(value, size)
+        sign = "-" if value < 0 else "+" if "+" in flags else " " if " " in flags else ""
+        digits = f"{abs(value)}"
+    else:
+        value &= (1 << 8 * size) - 1
+        sign = {"x": "0x", "X": "0X", "o": "0" if value else ""}.get(kind, "")
+        sign = sign if "#" in flags else ""
+        digits = f"{value:{'d' if kind == 'u' else kind}}"
+    if precision is not None:
+        digits = digits.zfill(min(precision, _MOST_WIDTH))
+    elif "0" in flags and "-" not in flags:
+        digits = digits.zfill(width - len(sign))
+    return sign + digits
+
+
+def _pointed(value: Value, letters: str, width: int, record: Record) -> str:
+    """Return the text of a pointer, given the letters after %p."""
+    if isinstance(value, str):
+        return value  # of a trace_printk: made when it was called
+    if isinstance(value, Array):
+        return _pointed_data(value.data, letters, width)
+    long = record.layout.pointer_size
+    address = value & ((1 << 8 * long) - 1)
+    if letters[:1] in ("S", "F", "f", "s", "B"):
+        return record.names(address, letters[0] in "SFB")
+    if letters[:1] in ("", "K", "x"):
+        return f"{address:x}" if width else f"{address:0{2 * long}x}"
+    raise PrintFmtError(f"%p{letters} in a print format is not supported")
+
+
+def _pointed_data(data: bytes, letters: str, width: int) -> str:
+    kind = letters[:2]
+    if kind in ("I4", "i4") and len(data) >= 4:
+        return str(IPv4Address(data[:4]))
+    if kind in ("I6", "i6") and len(data) >= 16:
+        return str(IPv6Address(data[:16]))
+    if letters[:1] in ("M", "m") and len(data) >= 6:
+        return data[:6].hex(":") if letters[0] == "M" else data[:6].hex()
+    if letters[:1] == "U" and len(data) >= 16:
+        little = letters[1:2] in ("l", "L")
+        text = str(uuid.UUID(bytes_le=data[:16]) if little else uuid.UUID(bytes=data[:16]))
+        return text.upper() if letters[1:2] in ("B", "L") else text
+    if letters[:1] == "h":
+        between = {"C": ":", "D": "-", "N": ""}.get(letters[1:2], " ")
+        whole = data[: min(width or 1, 64)]
+        return whole.hex(between) if between else whole.hex()
+    raise PrintFmtError(f"%p{letters} in a print format is not supported")

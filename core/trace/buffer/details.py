@@ -21,12 +21,9 @@ HIT = 0xFF
 SYSCALL = 0xFE
 """`type` of a system call's entry or exit in tables of events."""
 
-RECORD = 0xFC
-"""`type` of any other event of a recorded trace; its `parent` is a row of its records, which are
-not among the details here."""
-
 EVENT = 0xFD
-"""`type` of a trace event of the kernel in tables of events."""
+"""`type` of a trace event of the kernel in tables of events, and of every event of a recorded
+trace that has no type of its own."""
 
 KINDS = (
     *(TraceType.PRINT, HIT, TraceType.GRAPH_RET, SYSCALL, TraceType.STACK, TraceType.CTX),
@@ -112,13 +109,28 @@ class Records:
     """Where each event begins in `words`, and the end: shape (n + 1,), ascending from 0."""
     words: NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
     order: str = "<"
-    """Byte order of the guest, as numpy writes it."""
+    """Byte order of the kernel, as numpy writes it."""
+
+    @classmethod
+    def of(
+        cls,
+        words: NDArray[np.uint32],
+        at: NDArray[np.integer],
+        count: NDArray[np.intp],
+        ids: NDArray[np.integer],
+        order: str,
+    ) -> Records:
+        """Return n events, each of `count` words of `words` from `at` on."""
+        starts = np.concatenate([np.zeros(1, np.intp), np.cumsum(count)])
+        inside = np.arange(starts[-1]) - np.repeat(starts[:-1], count)
+        own = words[np.repeat(at, count) + inside].astype(np.uint32, copy=False)
+        return cls(ids.astype(np.uint16), starts, own, order)
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def row(self, row: int) -> bytes:
-        """Return the bytes of one event, as the guest wrote them."""
+        """Return the bytes of one event, as the kernel wrote them."""
         words = self.words[self.starts[row] : self.starts[row + 1]]
         return words.astype(f"{self.order}u4").tobytes()
 

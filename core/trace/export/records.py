@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 
 from ...abi import TraceType
-from ..buffer.details import EVENT, HIT, RECORD, SYSCALL
+from ..buffer.details import EVENT, HIT, SYSCALL
 from ..text.eventtext import FunctionFormatter
 from ..text.fieldkinds import joined
 from ..text.fieldtexts import comm_of
@@ -61,9 +61,7 @@ def records(text: TraceText) -> Iterator[dict[str, int | str]]:
                 "cpu": cpu,
                 "pid": pid,
                 "comm": comm_of(pid, known),
-                "event": EVENTS.get(kind, "unknown")
-                if kind != RECORD or text.context.records is None
-                else text.context.records.name(parent),
+                "event": EVENTS.get(kind, "unknown"),
             }
             if kind == EVENT:
                 event = known_events.get(int(details.ids[parent]))

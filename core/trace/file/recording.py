@@ -1,14 +1,14 @@
 """A recorded trace: its events as a table, and everything that their text needs.
 
 Events of the tracers become the same rows of an `EventTable` as those of a machine here, so
-that every tool for traces works on them. Any other event is a `RECORD`: its text is made from
-its `format` when it is shown.
+that every tool for traces works on them. Any other event keeps its bytes: its text is made from
+its `format` when it is shown, as that of a guest's trace event is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,18 +17,20 @@ from numpy.typing import NDArray
 from ...abi import TraceType
 from ...distinct import distinct
 from ...errors import UsageError
-from ..buffer.details import RECORD, RETURN, SWITCHED, Details, Stacks
+from ...events import fields
+from ...events.fields import Field
+from ...events.formats import EventFormat, parse_formats
+from ...events.printers import printk_formats
+from ..buffer.details import EVENT as TRACE_EVENT
+from ..buffer.details import RETURN, SWITCHED, Details, Records, Stacks
 from ..buffer.events import EVENT, Addresses, EventTable
 from ..text.eventtext import function_text
 from ..text.graphtext import graph_text
 from ..text.textcontext import TextContext
 from ..text.tracetext import TraceText
 from .container import Buffer, Header, TraceFile
-from .formats import EventFormat, Field, by_number
 from .pages import RECORD as PLACE
 from .pages import CpuRecords, Layout, records
-from .printfmt import Record
-from .recordtext import RecordTexts
 from .symbols import RecordedSymbols
 
 _BLOCK = 1 << 18
@@ -61,21 +63,17 @@ class Recording:
                 )
                 found.append(records(self.layout, cpu, data))
         self.cpus = max(header.cpus, max((each.cpu + 1 for each in buffer.pages), default=1))
-        self.formats = by_number(header.formats)
+        self.formats = parse_formats(
+            header.formats, fields.Layout(header.byteorder, self.layout.commit_size)
+        )
         self.symbols = RecordedSymbols(header.kallsyms)
         self.cmdlines = _cmdlines(header.cmdlines)
         data = b"".join(parts)
         place, lost = _joined(found, [len(part) for part in parts])
         place["ts"] = _times(place["ts"], header)
-        self.table, self.lost, shown = _Decoder(self, np.frombuffer(data, np.uint8), place).table(
+        self.table, self.lost = _Decoder(self, np.frombuffer(data, np.uint8), place).table(
             lost, sum(each.damaged for each in found)
         )
-        self._texts = RecordTexts(
-            data, shown, self.formats, header.printk_formats, self._record, self.layout.commit_size
-        )
-
-    def _record(self, data: bytes) -> Record:
-        return Record(data, self.header.byteorder, self.layout.commit_size, self.symbols)
 
     @property
     def machine(self) -> str:
@@ -112,7 +110,8 @@ class Recording:
             clock_in_ns=self.clock_in_ns,
             in_buffer=len(self.table),
             written=len(self.table) + max(overrun, missing),
-            records=self._texts,
+            events=self.formats,
+            printk_formats=printk_formats(self.header.printk_formats),
             lost=self.lost,
         )
         if context.tracer == "function_graph":
@@ -174,7 +173,7 @@ class _Decoder:
         self._order = "<" if owner.header.byteorder == "little" else ">"
         self._long = owner.layout.commit_size
         common = next(iter(owner.formats.values()), None)
-        self._common: Mapping[str, Field] = {} if common is None else common.fields
+        self._common: Mapping[str, Field] = {} if common is None else common.by_name
         self._addresses = Addresses()
         self._events = np.zeros(len(place), EVENT)
         self._texts: list[bytes] = []
@@ -182,10 +181,8 @@ class _Decoder:
         self._switches = [np.empty(0, SWITCHED)]
         self._stacks = [Stacks()]
 
-    def table(
-        self, lost: Mapping[int, int], damaged: int
-    ) -> tuple[EventTable, dict[int, int], NDArray[np.void]]:
-        """Return the table, the events lost before some of its rows, and the places of records."""
+    def table(self, lost: Mapping[int, int], damaged: int) -> tuple[EventTable, dict[int, int]]:
+        """Return the table, and the number of events lost before some of its rows."""
         events, place = self._events, self._place
         self._addresses.indices(np.zeros(1, np.uint64))  # number 0 is address 0
         events["ts"], events["cpu"] = place["ts"], place["cpu"]
@@ -205,14 +202,14 @@ class _Decoder:
                 continue
             form = self._formats[number]
             of_kind = np.flatnonzero(kinds == number)
-            needed = max((field.end for field in form.fields.values()), default=0)
+            needed = max((field.end for field in form.by_name.values()), default=0)
             if form.name in ("print", "kernel_stack"):
                 needed = 8 + self._long
             sound = of_kind[place["size"][of_kind] >= needed]
             if read(form, sound):
                 left[sound] = False
         shown = np.flatnonzero(left)
-        events["type"][shown] = RECORD
+        events["type"][shown] = TRACE_EVENT
         events["parent"][shown] = np.arange(len(shown))
         order = self._by_time()
         details = Details(
@@ -220,6 +217,7 @@ class _Decoder:
             returns=np.concatenate(self._returns),
             stacks=Stacks.joined(self._stacks),
             switches=np.concatenate(self._switches),
+            records=Records.joined(list(self._records(np.maximum(kinds, 0), shown))),
         )
         table = EventTable(
             events if order is None else events[order], self._addresses.known(), details, damaged
@@ -227,7 +225,16 @@ class _Decoder:
         rank = np.arange(len(events))
         if order is not None:
             rank[order] = np.arange(len(events))
-        return table, {int(rank[row]): number for row, number in lost.items()}, place[shown]
+        return table, {int(rank[row]): number for row, number in lost.items()}
+
+    def _records(self, kinds: NDArray[np.int64], rows: Rows) -> Iterable[Records]:
+        """Generate the bytes of the records `rows`, in blocks; `kinds` are the types of all."""
+        words = self._data.view(f"{self._order}u4")
+        for start in range(0, max(len(rows), 1), _BLOCK):
+            block = rows[start : start + _BLOCK]
+            place = self._place[block]
+            at, count = place["at"] // 4, (place["size"] // 4).astype(np.intp)
+            yield Records.of(words, at, count, kinds[block], self._order)
 
     def _by_time(self) -> Rows | None:
         """Return the order of the events of all CPUs; None if they are in order."""
@@ -243,7 +250,7 @@ class _Decoder:
 
     def _name(self, number: int) -> str:
         form = self._formats.get(number)
-        return form.name if form is not None and form.system == "ftrace" else ""
+        return form.name if form is not None and form.group == "ftrace" else ""
 
     def _readers(self) -> Mapping[str, Callable[[EventFormat, Rows], bool]]:
         return {
@@ -261,7 +268,7 @@ class _Decoder:
     def _common_field(self, name: str, rows: Rows, offset: int, size: int) -> NDArray[np.uint64]:
         field = self._common.get(f"common_{name}")
         if field is None or field.end > 8 or field.size not in (1, 2, 4):
-            field = Field(name, "", offset, size, False, False)
+            field = Field("", name, offset, size)
         return self._values(field, rows)
 
     def _values(self, field: Field, rows: Rows) -> NDArray[np.uint64]:
@@ -280,11 +287,11 @@ class _Decoder:
     @staticmethod
     def _has(form: EventFormat, *names: str) -> bool:
         """Return whether these are plain numbers in the record."""
-        fields = [form.fields.get(name) for name in names]
+        fields = [form.by_name.get(name) for name in names]
         return all(each is not None and each.size in (1, 2, 4, 8) for each in fields)
 
     def _column(self, form: EventFormat, name: str, rows: Rows) -> NDArray[np.uint64]:
-        return self._values(form.fields[name], rows)
+        return self._values(form.by_name[name], rows)
 
     # Events of the tracers; each method returns false for a format that it does not know
 
@@ -334,8 +341,8 @@ class _Decoder:
         return True
 
     def _prints(self, form: EventFormat, rows: Rows) -> bool:
-        text = form.fields.get("buf")
-        if text is None or not self._has(form, "ip") or form.fields["ip"].end > 8 + self._long:
+        text = form.by_name.get("buf")
+        if text is None or not self._has(form, "ip") or form.by_name["ip"].end > 8 + self._long:
             return False
         events = self._events
         events["type"][rows] = TraceType.PRINT
@@ -348,7 +355,7 @@ class _Decoder:
         return True
 
     def _traces(self, form: EventFormat, rows: Rows) -> bool:
-        size, caller = form.fields.get("size"), form.fields.get("caller")
+        size, caller = form.by_name.get("size"), form.by_name.get("caller")
         if size is None or caller is None or size.size != 4 or caller.dynamic:
             return False
         events, place = self._events, self._place[rows]

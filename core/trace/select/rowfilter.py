@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ...abi import TraceType
 from ...errors import UsageError
 from ...ftrace.filter import Glob, NameTable
-from ..buffer.details import EVENT, RECORD, SYSCALL
+from ..buffer.details import EVENT, SYSCALL
 from ..buffer.events import EventTable
 from ..text.textcontext import TextContext
 
@@ -174,12 +174,6 @@ class _Columns:
                 by_number[[numbers[row] for row in matching]] = True
                 rows = np.flatnonzero(events["type"] == kind)
                 met[rows] = by_number[ids[events["parent"][rows]]]
-        if context.records is not None:
-            recorded, which = context.records.names()
-            by_name = np.zeros(len(recorded), np.bool_)
-            by_name[_names(recorded).match(glob)] = True
-            rows = np.flatnonzero(events["type"] == RECORD)
-            met[rows] = by_name[which[events["parent"][rows]]]
         if len(details.stacks):
             _as_before(met, events["cpu"], events["type"] == TraceType.STACK)
         return met

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...abi import TraceType
-from ..buffer.details import EVENT, HIT, RECORD, SYSCALL
+from ..buffer.details import EVENT, HIT, SYSCALL
 from ..text.rowmap import RowMap
 from ..text.tracetext import TraceText
 
@@ -76,7 +76,6 @@ class _Names:
             len(details.hits)
             or len(details.calls)
             or len(details.records)
-            or text.context.records is not None
             or self._in_name.any()
             or self._in_caller.any()
             or self._in_text.any()
@@ -98,7 +97,7 @@ class _Names:
         found |= printed & self._in_text[np.where(printed, block["parent"], 0)]
         if self._pids:
             found |= np.isin(block["pid"], self._pids)
-        detailed = np.isin(block["type"], (HIT, SYSCALL, EVENT, RECORD))
+        detailed = np.isin(block["type"], (HIT, SYSCALL, EVENT))
         if self._in_others:
             found |= ~(function | printed | detailed)
         detailed &= ~found

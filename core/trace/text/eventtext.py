@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from ...abi import TraceType
 from ...events.fields import COMMON_SIZE
-from ...events.kernelevents import Printer
+from ...events.printers import Printer
 from ...events.syscalls import SyscallEvent
-from ..buffer.details import EVENT, HIT, RECORD, SYSCALL
+from ..buffer.details import EVENT, HIT, SYSCALL
 from ..buffer.events import EventTable
 from ..buffer.timetext import split_time
 from .fieldkinds import Field, FieldKind, Fields
@@ -220,8 +220,6 @@ class FunctionFormatter:
             return self._call(parent)
         if kind == EVENT:
             return self._event(parent)
-        if kind == RECORD and self.context.records is not None:
-            return self.context.records.shown(parent)
         return "", f"Unknown type {kind}"
 
     def _raw(self, kind: int, ip: int, parent: int) -> tuple[str, str]:
@@ -241,11 +239,9 @@ class FunctionFormatter:
             kind = int(details.calls["id"][parent])
         elif kind == EVENT:
             kind = int(details.records.ids[parent])
-            if kind == TraceType.RAW_DATA:
+            if self._is_raw_data(kind):
                 return "", self._raw_data(parent)
             known = kind in self.context.events
-        elif kind == RECORD and self.context.records is not None:
-            kind = self.context.records.number(parent)
         else:
             known = False
         return "", f"type: {kind}" if known else f"{kind} ?"
@@ -294,15 +290,21 @@ class FunctionFormatter:
         """Return the text of row `row` of the kernel's trace events."""
         records = self.table.details.records
         number = int(records.ids[row])
-        if number == TraceType.RAW_DATA:
+        if self._is_raw_data(number):
             return "", self._raw_data(row)
         event = self.context.events.get(number)
         if event is None:
             return "", f"Unknown type {number}"
         printer = self._printers.get(number)
         if printer is None:
-            printer = self._printers[number] = event.printer(self._symbol)
-        return f"{event.name}:", f" {printer.text(records.row(row))}"
+            printer = Printer(event, self._symbol, self.context.printk_formats)
+            self._printers[number] = printer
+        return printer.shown(records.row(row))
+
+    def _is_raw_data(self, number: int) -> bool:
+        """Return whether events of this type were written to trace_marker_raw."""
+        event = self.context.events.get(number)
+        return number == TraceType.RAW_DATA and (event is None or event.name == "raw_data")
 
     def _raw_data(self, row: int) -> str:
         """Return the text of what was written to trace_marker_raw (`trace_raw_data`)."""
@@ -316,11 +318,7 @@ class FunctionFormatter:
         known = self._symbols.get((address, offset))
         if known is None:
             symbols = self.context.symbols
-            known = (
-                symbols.format(address)
-                if offset
-                else symbols.names_of(np.array([address], np.uint64))[0]
-            )
+            known = symbols.format(address) if offset else symbols.name(address)
             self._symbols[address, offset] = known
         return known
 

@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ...events.formats import EventFormat
 from ...events.fprobe import Fprobe
-from ...events.kernelevents import KernelEvent
 from ...events.syscalls import SyscallEvent
 from ...ftrace.latency import MaxTrace
 
@@ -22,28 +22,12 @@ class SymbolNames(Protocol):
         """Return the symbol that contains each address, or `0x…`."""
         ...
 
+    def name(self, address: int) -> str:
+        """Return the symbol that contains an address as `name [module]`, or `0x…`."""
+        ...
+
     def format(self, address: int) -> str:
         """Return an address as `name+0x5/0x80 [module]`."""
-        ...
-
-
-class Records(Protocol):
-    """The events of a recorded trace that no tracer here writes, by row."""
-
-    def names(self) -> tuple[list[str], NDArray[np.intp]]:
-        """Return the names of all events, and for each record which of them it has."""
-        ...
-
-    def name(self, row: int) -> str:
-        """Return the name of the event of record `row`."""
-        ...
-
-    def number(self, row: int) -> int:
-        """Return the number of the event's type."""
-        ...
-
-    def shown(self, row: int) -> tuple[str, str]:
-        """Return what the trace shows first of record `row`, and the rest of its text."""
         ...
 
 
@@ -98,14 +82,14 @@ class TextContext:
     """Definitions of dynamic events by the type of their events."""
     syscalls: Mapping[int, SyscallEvent] = field(default_factory=dict)
     """Entries and exits of system calls by the type of their events."""
-    events: Mapping[int, KernelEvent] = field(default_factory=dict)
-    """Trace events of the kernel by the type of their events."""
+    events: Mapping[int, EventFormat] = field(default_factory=dict)
+    """Formats of trace events by the type of their events; of a recorded trace, all formats."""
+    printk_formats: Mapping[int, str] = field(default_factory=dict)
+    """The format strings of trace_printk by their addresses."""
     text_prefix: str = ""
     """Prefix of the names of code."""
     overran: bool = False
     """Whether a buffer overwrote events, so that the text says where each CPU's events start."""
-    records: Records | None = None
-    """Set for a recorded trace."""
     lost: Mapping[int, int] = field(default_factory=dict)
     """How many events were lost before some events, by their number; -1 if that is not known."""
     latency: LatencyFormat | None = None

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ...events.fields import Field
-from ...events.kernelevents import TABLE, KernelEvent, read_events
+from ...events.formats import EventFormat
+from ...events.kernelevents import TABLE, read_events
 from ...ftrace.tracepoint import Tracepoint
 from ...kernel.kallsyms import Kallsyms
 from ...machine.machine import Machine
@@ -25,7 +26,7 @@ class SwitchedEvent:
 
     def __init__(
         self,
-        event: KernelEvent,
+        event: EventFormat,
         tracepoint: Tracepoint,
         files: EventFiles,
         services: TriggerServices,
@@ -96,7 +97,7 @@ class KernelEvents:
             tracepoint = Tracepoint.find(memory, kallsyms, point, function)
             if tracepoint is not None:
                 self._events.append(SwitchedEvent(event, tracepoint, files, services, switched))
-        self.by_number: Mapping[int, KernelEvent] = {
+        self.by_number: Mapping[int, EventFormat] = {
             each.number: each.event for each in self._events
         }
         """The events by number of their type."""

@@ -43,7 +43,7 @@ def test_conversions_are_those_of_c(tmp_path: Path) -> None:
     compiler = which("cc") or which("gcc")
     if compiler is None:
         pytest.skip("there is no C compiler")
-    formats = ["%d", "%5d", "%-5d|", "%05d", "%+d", "%x", "%#x", "%X", "%08x", "%o", "%u", "%.3d"]
+    formats = ["%d", "%5d", "%-5d|", "%05d", "%+d", "%x", "%X", "%08x", "%o", "%u", "%.3d", "%#o"]
     numbers = [0, 7, -3, 123456]
     source = "#include <stdio.h>\nint main(void) {\n" + "".join(
         f'printf("{each}\\n", {number});\n' for each in formats for number in numbers
@@ -53,6 +53,7 @@ def test_conversions_are_those_of_c(tmp_path: Path) -> None:
     told = subprocess.run([tmp_path / "t"], capture_output=True, text=True, check=True).stdout
     own = [shown(f'"{each}", {number}') for each in formats for number in numbers]
     assert own == told.splitlines()
+    assert shown('"%#x %#X %px %4px", 0, 0x1f, 0x1f, 0x1f') == "0x0 0X1F 0000001f   1f"  # printk
 
 
 @pytest.mark.parametrize(
@@ -66,3 +67,25 @@ def test_conversions_are_those_of_c(tmp_path: Path) -> None:
 def test_what_is_not_understood_is_refused(text: str) -> None:
     with pytest.raises(PrintFmtError):
         shown(text)
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        *("!" * 9000 + "1", "1 ? 2 : " * 5000 + "3", "REC->args" + "[0]" * 6000),
+        *("+".join(["REC->b"] * 4000), "*".join(["REC->b"] * 3000), "1 << " * 4000 + "1"),
+        '__print_flags(~0, "' + "-" * 100_000 + '", { 1, "A" }, { 2, "B" })',
+    ],
+)
+def test_the_largest_formats_are_printed_or_refused(argument: str) -> None:
+    try:
+        assert len(shown(f'"%999999d %s", {argument}, {argument}')) <= 4096
+    except PrintFmtError as error:
+        assert len(str(error)) < 100
+
+
+def test_arithmetic_is_that_of_64_bits() -> None:
+    assert shown('"%llx", ' + " * ".join(["0x123456789"] * 9)) == f"{0x123456789**9 % 2**64:x}"
+    assert shown('"%d", 7 - 3 - 2 * -4 / 3 % 2') == "4"
+    assert shown('"%s", __print_flags(0, "|", { 0, "none" })') == ""  # as trace_print_flags_seq()
+    assert shown('"%s", __print_flags(5, "|", { 0, "any" }, { 1, "A" })') == "any|A|0x4"

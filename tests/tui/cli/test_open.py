@@ -30,7 +30,9 @@ def test_the_text_is_that_of_the_machine(graph: Path, capsys: pytest.CaptureFixt
     assert (status, err) == (0, "")
     rows = [row for row in chosen.splitlines() if not row.startswith("#")]
     assert rows and set(rows) < set(live[1].splitlines())
-    assert all("sys_open" in row or row.endswith("}") for row in rows)
+    # Where the task of a CPU changes, the rows say so in five lines of their own.
+    named = [row for row in rows if row and "---" not in row and "=>" not in row]
+    assert named and all("sys_open" in row or row.endswith("}") for row in named)
 
 
 def test_a_recorded_trace_is_converted(

@@ -189,7 +189,10 @@ def test_a_recorded_graph_has_the_text_of_the_machine(arch: str, tmp_path: Path)
     sh("echo function_graph > current_tracer; run syscalls; echo 0 > tracing_on")
     path = tmp_path / "t.dat"
     path.write_bytes(recorded(session.boot.array))
-    text = Recording(path).text()
+    recording = Recording(path)
+    known = session.boot.array.kernel_events.by_number
+    assert known and {number: recording.formats[number] for number in known} == known
+    text = recording.text()
     assert "".join(text.file()) == sh("cat trace")
     trace = TraceExplorer(text)
     folded = trace.select(None, trace.fold_all())
