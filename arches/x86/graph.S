@@ -26,7 +26,7 @@ ftrace_graph_caller:
  *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
  *                                            unsigned long retval)
  */
-        .balign 64                              // other low bits than ftrace_call's return
+        .balign 64, 0xcc                        // other low bits than ftrace_call's return
         .globl return_to_handler
 return_to_handler:
         sub     rsp, 32

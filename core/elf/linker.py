@@ -118,10 +118,11 @@ class Linked:
             write(each.address, each.code)
 
 
-def layout(image: Image, stubs_size: int = 0, stubs_align: int = 1) -> Layout:
+def layout(image: Image, stubs_size: int = 0, stubs_align: int = 1, data: int = 0) -> Layout:
     """Place the loaded sections: code, then constants, then data, each on its own pages.
 
     `stubs_size` bytes right after the code stay free for stubs, within reach of a branch.
+    `data` is the least offset of the data, a multiple of the page size.
     """
     groups: dict[str, list[Section]] = {TEXT: [], RODATA: [], DATA: []}
     for section in image.sections:
@@ -135,7 +136,7 @@ def layout(image: Image, stubs_size: int = 0, stubs_align: int = 1) -> Layout:
     stubs = 0
     parts = []
     for name, group in groups.items():
-        start = end = _up(end, PAGE_SIZE)
+        start = end = max(_up(end, PAGE_SIZE), data if name == DATA else 0)
         for section in group:
             align = max(align, section.align)
             end = _up(end, max(section.align, 1))

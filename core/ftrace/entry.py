@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..abi import LOCAL_PAGES
 from ..arch import EntryCode, Port
 from ..elf.image import Image
 from ..elf.linker import PAGE_SIZE, TEXT, Layout, layout, link, part_name
@@ -23,6 +24,7 @@ from ..errors import (
     RelocationOverflow,
     UnknownSymbol,
 )
+from ..facts import Facts
 from ..kernel.kallsyms import Kallsyms
 from ..machine.function import kernel_toc
 from ..machine.memory import Memory
@@ -62,10 +64,14 @@ NEEDED = (CALLER, SLOTS[CALLER], "ftrace_stub")
 
 _NAME = "tracer"
 
+_COLOURS = 64
+"""The emulator's TLB and its table of translated code tell pages apart by the low bits of the
+page's number: by these six at least, the page's colour. Two pages of one colour evict each
+other."""
+
 _DISTANCE = 33 * PAGE_SIZE
-"""From the entry code to the tracer. The emulator finds translated code, and pages of data, by
-the low six bits of the page's number: so near the entry code, but not where the code of a small
-kernel has the same bits, as both begin at round addresses."""
+"""From the entry code to the tracer: so near it, but not where the code of a small kernel has
+the same colours, as both begin at round addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +127,9 @@ def load_entry(
     `kernel` lacks, `AssemblyError`, and `ImageError` for entry.o and tracer.o.
     """
     tracer = Image.load(port.images() / "tracer.o", port.facts)
-    where = layout(tracer)
     address = port.facts.map.tracer
     base = address + _DISTANCE
+    where = layout(tracer, data=_data_offset(port.facts, base))
     symbols = _places(tracer, where, base)
 
     def of_kernel(name: str) -> int:
@@ -161,6 +167,16 @@ def load_entry(
     kallsyms.add(SymbolTable.of_labels(labels, address + len(code.code)), TRACER)
     kallsyms.add(linked.symbols, TRACER)
     return Entry(address, code.code, {**symbols, **labels}, base + linked.size)
+
+
+def _data_offset(facts: Facts, base: int) -> int:
+    """Return where the data of a tracer at `base` begin, in bytes from there.
+
+    That is the first colour after the CPU-local pages, to which all tracers go: so no page of
+    the tracer evicts these.
+    """
+    after = facts.map.local // PAGE_SIZE + LOCAL_PAGES
+    return (after - base // PAGE_SIZE) % _COLOURS * PAGE_SIZE
 
 
 def _places(tracer: Image, where: Layout, base: int) -> dict[str, int]:

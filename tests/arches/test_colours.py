@@ -6,8 +6,8 @@ import pytest
 from capstone import Cs
 
 from dynftrace import arches
-from dynftrace.core.elf.linker import TEXT, part_name
-from dynftrace.core.ftrace.entry import REGION, RETURN_TO_HANDLER
+from dynftrace.core.elf.linker import DATA, TEXT, part_name
+from dynftrace.core.ftrace.entry import CODE_REGIONS, REGION, RETURN_TO_HANDLER
 from dynftrace.core.machine.memory import PAGE_SIZE
 
 from ..support.ports import FAMILIES
@@ -31,6 +31,22 @@ def test_no_page_of_the_tracer_evicts_the_cpu_local_pages(arch: str) -> None:
     regions = [each for each in boot.machine.memory.regions if each.name.startswith(REGION)]
     assert len(regions) == 4
     assert not local & set().union(*(colours(each.address, each.size) for each in regions))
+
+
+CONTROLS = ("fgraph", "fprofiler", "latency", "ftrace_ops_list", "func_probes", "tracing_is_on")
+"""What the tracers read at each call. Tables that few events need come after these."""
+
+
+@pytest.mark.parametrize("arch", arches.names())
+def test_what_tracers_read_at_each_call_evicts_no_code(arch: str) -> None:
+    boot = subject(arch).session().boot
+    names = (*CODE_REGIONS, "kernel0")
+    regions = [boot.machine.memory.region(name) for name in names]
+    code = set().union(*(colours(each.address, each.size) for each in regions))
+    data = boot.machine.memory.region(part_name(REGION, DATA))
+    places = [boot.ftrace.entry[name] for name in CONTROLS]
+    assert all(data.address <= place < data.end for place in places)
+    assert not code & {place // PAGE_SIZE % COLOURS for place in places}
 
 
 @pytest.mark.parametrize("arch", FAMILIES)

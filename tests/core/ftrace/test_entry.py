@@ -8,8 +8,9 @@ import pytest
 
 from dynftrace import arches
 from dynftrace.core.elf.image import Image
+from dynftrace.core.elf.linker import TEXT, part_name
 from dynftrace.core.errors import AssemblyError, MissingSymbolError
-from dynftrace.core.ftrace.entry import Entry, load_entry
+from dynftrace.core.ftrace.entry import REGION, Entry, load_entry
 from dynftrace.core.kernel.kallsyms import Kallsyms
 from dynftrace.core.machine.memory import Memory
 
@@ -39,7 +40,8 @@ def test_entry_code_and_tracer_are_in_memory_with_symbols(tmp_path: Path) -> Non
     tracer = Image.load(PORT.images() / "tracer.o", PORT.facts)
     text = tracer.section(".text")
     size = 16  # on this port the first bytes of the tracer's code have no relocation
-    assert memory.read(entry.address + 4096, size) == tracer.data(text)[:size].tobytes()
+    at = memory.region(part_name(REGION, TEXT)).address
+    assert memory.read(at, size) == tracer.data(text)[:size].tobytes()
 
 
 @needs_keystone

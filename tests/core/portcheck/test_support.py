@@ -79,9 +79,9 @@ def test_each_port_is_described(name: str) -> None:
         stub = port.stubs.facts.names.get("ftrace_caller", "ftrace_caller.stub")
         assert stub in told.stub.enabled.asm
         assert not any(text.startswith(".") for text in told.stub.code)
-    sizes = {"x86_64": (152, 288)}.get(name, ())
+    sizes = {"x86_64": (152, 328)}.get(name, ())
     assert told.trampolines == sizes
-    said = "trampolines  152 or 288 bytes, one for each user if there are several"
+    said = "trampolines  152 or 328 bytes, one for each user if there are several"
     assert (said in "\n".join(lines_of(told))) == bool(sizes)
     assert told.listed == (port.facts.discovery[0] == "table")
     assert told.reach is None or told.reach[1] > port.facts.insn_align

@@ -138,11 +138,11 @@ _X86 = (
         "        mov     r14, [rsp + 104]\n",
     ),
     entry(
-        "graph: r10 not restored",
+        "graph: the word of r10 overwritten",
         "x86_64",
         _GRAPH,
-        "        mov     r10, [rsp + 56]\n        mov     r11, [rsp + 64]\n        add     rsp, 80\n",
-        "        mov     r11, [rsp + 64]\n        add     rsp, 80\n",
+        "        lea     rdx, [rsp + 96]\n",
+        "        lea     rdx, [rsp + 96]\n        mov     [rsp + 56], rdx\n",
     ),
     entry(
         "graph: parent is the word below",
