@@ -101,54 +101,47 @@ class Stacks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Records:
-    """The bytes of n trace events, as 32-bit words, one event after the other."""
+    """The bytes of n trace events."""
 
     ids: NDArray[np.uint16] = field(default_factory=lambda: np.empty(0, np.uint16))
     """Type of each event in the ring buffer, shape (n,)."""
-    starts: NDArray[np.intp] = field(default_factory=lambda: np.zeros(1, np.intp))
-    """Where each event begins in `words`, and the end: shape (n + 1,), ascending from 0."""
+    starts: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
+    """Where each event begins in `words`, shape (n,), ascending."""
+    ends: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
+    """Where each event ends in `words`, shape (n,)."""
     words: NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
+    """The events, and whatever is between them, as 32-bit words."""
     order: str = "<"
     """Byte order of the kernel, as numpy writes it."""
-
-    @classmethod
-    def of(
-        cls,
-        words: NDArray[np.uint32],
-        at: NDArray[np.integer],
-        count: NDArray[np.intp],
-        ids: NDArray[np.integer],
-        order: str,
-    ) -> Records:
-        """Return n events, each of `count` words of `words` from `at` on."""
-        starts = np.concatenate([np.zeros(1, np.intp), np.cumsum(count)])
-        inside = np.arange(starts[-1]) - np.repeat(starts[:-1], count)
-        own = words[np.repeat(at, count) + inside].astype(np.uint32, copy=False)
-        return cls(ids.astype(np.uint16), starts, own, order)
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def row(self, row: int) -> bytes:
         """Return the bytes of one event, as the kernel wrote them."""
-        words = self.words[self.starts[row] : self.starts[row + 1]]
+        words = self.words[self.starts[row] : self.ends[row]]
         return words.astype(f"{self.order}u4").tobytes()
 
     def cut(self, rows: slice) -> Records:
         """Return only these rows, which are consecutive."""
-        start, stop, _ = rows.indices(len(self))
-        starts = self.starts[start : max(start, stop) + 1]
-        words = self.words[starts[0] : starts[-1]]
-        return Records(self.ids[rows], starts - starts[0], words, self.order)
+        starts, ends = self.starts[rows], self.ends[rows]
+        low, high = (starts[0], ends[-1]) if len(starts) else (0, 0)
+        return Records(self.ids[rows], starts - low, ends - low, self.words[low:high], self.order)
 
     @classmethod
     def joined(cls, parts: Sequence[Records]) -> Records:
         """Return the rows of all parts, one after the other."""
-        lengths = [np.diff(each.starts) for each in parts]
-        starts = np.concatenate([np.zeros(1, np.intp), np.cumsum(np.concatenate(lengths))])
-        ids = np.concatenate([each.ids for each in parts])
-        words = np.concatenate([each.words for each in parts])
-        return cls(ids, starts, words, parts[-1].order)
+        sizes = [len(each.words) for each in parts]
+        before = np.cumsum([0, *sizes[:-1]])
+        starts = [each.starts + at for each, at in zip(parts, before, strict=True)]
+        ends = [each.ends + at for each, at in zip(parts, before, strict=True)]
+        return cls(
+            np.concatenate([each.ids for each in parts]),
+            np.concatenate(starts),
+            np.concatenate(ends),
+            np.concatenate([each.words for each in parts]),
+            parts[-1].order,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -410,7 +410,11 @@ class Walk:
         self, at: NDArray[np.intp], what: NDArray[np.uint32], size: NDArray[np.int64]
     ) -> Records:
         """Return the trace events of payloads that begin at `at` and have `size` bytes each."""
-        return Records.of(self.words, at, (size // 4).astype(np.intp), what, self.layout.order)
+        count = (size // 4).astype(np.intp)
+        starts = np.concatenate([np.zeros(1, np.intp), np.cumsum(count)])
+        word = np.arange(starts[-1]) - np.repeat(starts[:-1], count)
+        words = self.words[np.repeat(at, count) + word]
+        return Records(what.astype(np.uint16), starts[:-1], starts[1:], words, self.layout.order)
 
     def _stacks(self, at: NDArray[np.intp], size: NDArray[np.int64]) -> Stacks:
         """Return the stack traces of payloads that begin at `at` and have `size` bytes each."""

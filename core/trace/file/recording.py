@@ -8,7 +8,7 @@ its `format` when it is shown, as that of a guest's trace event is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -217,7 +217,7 @@ class _Decoder:
             returns=np.concatenate(self._returns),
             stacks=Stacks.joined(self._stacks),
             switches=np.concatenate(self._switches),
-            records=Records.joined(list(self._records(np.maximum(kinds, 0), shown))),
+            records=self._records(np.maximum(kinds, 0), shown),
         )
         table = EventTable(
             events if order is None else events[order], self._addresses.known(), details, damaged
@@ -227,14 +227,12 @@ class _Decoder:
             rank[order] = np.arange(len(events))
         return table, {int(rank[row]): number for row, number in lost.items()}
 
-    def _records(self, kinds: NDArray[np.int64], rows: Rows) -> Iterable[Records]:
-        """Generate the bytes of the records `rows`, in blocks; `kinds` are the types of all."""
+    def _records(self, kinds: NDArray[np.int64], rows: Rows) -> Records:
+        """Return the records `rows`, which stay in the pages; `kinds` are the types of all."""
+        at = (self._place["at"][rows] // 4).astype(np.intp)
+        ends = at + (self._place["size"][rows] // 4).astype(np.intp)
         words = self._data.view(f"{self._order}u4")
-        for start in range(0, max(len(rows), 1), _BLOCK):
-            block = rows[start : start + _BLOCK]
-            place = self._place[block]
-            at, count = place["at"] // 4, (place["size"] // 4).astype(np.intp)
-            yield Records.of(words, at, count, kinds[block], self._order)
+        return Records(kinds[rows].astype(np.uint16), at, ends, words, self._order)
 
     def _by_time(self) -> Rows | None:
         """Return the order of the events of all CPUs; None if they are in order."""
