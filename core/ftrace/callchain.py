@@ -4,8 +4,9 @@ A scan of the stack finds more: unused room in a frame still holds return addres
 earlier calls. If the ABI chains frames (`Abi.frames`), the active calls are those in the
 chain. Otherwise they are followed from function to function: the next caller is the first
 return address whose call calls the function found last. If no call does, it is the first
-whose call goes through a register. A function that ended in a jump to another function is
-not on the stack, and the callers up to the next match are then missed.
+whose call goes through a register; one in entry.S calls only functions of the tracer. A
+function that ended in a jump to another function is not on the stack, and the callers up to
+the next match are then missed.
 
 If the machine has delivered an interrupt, the chain continues with the registers saved on
 the stack, that is with the interrupted function at its interrupted instruction. An NMI has a
@@ -43,14 +44,16 @@ class CallChain:
         found: Sequence[ReturnAddress],
         sites: Sequence[bool],
         is_caller: Callable[[int], bool],
+        tracer: range,
         end: int,
         targets: dict[tuple[int, bytes], int | None],
     ) -> None:
         """`found` are the return addresses on the stack, by ascending place, up to `end`.
 
         `sites` says which of them belong to call sites. `is_caller` says whether an address
-        is in code that sites call: ftrace_caller or a trampoline. `targets` keeps the targets
-        of calls, by return address and the bytes before it: stacks have the same few calls.
+        is in code that sites call: ftrace_caller or a trampoline. `tracer` are the addresses
+        of entry.S and the tracer's C code. `targets` keeps the targets of calls, by return
+        address and the bytes before it: stacks have the same few calls.
         """
         self._targets = targets
         self._memory = machine.memory
@@ -61,6 +64,7 @@ class CallChain:
         self._found = found
         self._sites = sites
         self._is_caller = is_caller
+        self._tracer = tracer
         self._end = end
         self._callees = [self._callee(each.address) for each in found]
         handler = self._symbols.address(HANDLER)
@@ -77,11 +81,27 @@ class CallChain:
         frame = registers[frames.register.name]
         return live_places(self._memory, self._port.facts, frame, self._end)
 
-    def site(self, wanted: Sequence[bool] | None, live: set[int] | None) -> int | None:
-        """Return the index of the site (one of `wanted` if given) whose call led to the tracer."""
-        is_caller = self._is_caller
-        inside = (n for n, each in enumerate(self._found) if is_caller(each.address - 1))
-        return self._site(next(inside, -1), wanted or self._sites, live)
+    def site(self, pc: int, wanted: Sequence[bool] | None, live: set[int] | None) -> int | None:
+        """Return the index of the site (one of `wanted` if given) whose call led to `pc`."""
+        return self._site(self._entered(pc, live), wanted or self._sites, live)
+
+    def _entered(self, pc: int, live: set[int] | None) -> int:
+        """Return the index of the caller's call that led to `pc` in the tracer, or -1.
+
+        A frame of the tracer's C code may still hold words of earlier calls of the caller. So
+        the calls are followed from `pc`. If that ends early, it is the first one found.
+        """
+        inner, at = self._function(pc), -1
+        while inner is not None and inner.address in self._tracer:
+            number = self._caller(inner, at + 1, live)
+            if number is None:
+                break
+            at, address = number, self._found[number].address - 1
+            if self._is_caller(address):
+                return at
+            inner = self._function(address)
+        inside = (n for n, each in enumerate(self._found) if self._is_caller(each.address - 1))
+        return next(inside, -1)
 
     def _site(self, at: int, wanted: Sequence[bool], live: set[int] | None) -> int | None:
         """Return the index of the site that called the caller with return address `at`.
@@ -181,7 +201,13 @@ class CallChain:
         if live is not None:
             return next((n for n in rest if self._found[n].place in live), None)
         direct = (n for n in rest if self._callees[n] == inner.address)
-        by_register = (n for n in rest if self._callees[n] is None and not self._sites[n])
+        by_register = (
+            n
+            for n in rest
+            if self._callees[n] is None
+            and not self._sites[n]
+            and (inner.address in self._tracer or not self._is_caller(self._found[n].address - 1))
+        )
         return next(direct, next(by_register, None))
 
     def _parent(self, inner: Symbol, at: int, live: set[int] | None) -> ReturnAddress | None:

@@ -51,7 +51,7 @@ class Callers:
         if ip:
             addresses = np.array([each.address for each in found], np.uint64)
             wanted = self._returns_of_sites(addresses, ip).tolist()
-        first = chain.site(wanted, live)
+        first = chain.site(vcpu.registers.pc, wanted, live)
         calls = found if first is None else chain.follow(first, live)
         return [*calls, *self._interrupted(vcpu)] if _on_nmi_stack(vcpu) else calls
 
@@ -64,7 +64,7 @@ class Callers:
         found = backtrace(vcpu, machine.memory, machine.port, machine.symbols, top)
         addresses = np.array([each.address for each in found], np.uint64)
         sites = self._returns_of_sites(addresses)
-        chain = CallChain(machine, found, sites.tolist(), self._is_caller, top, self._targets)
+        chain = self._chain(found, sites, top)
         return found, chain, chain.live(vcpu.registers.read())
 
     def _interrupted(self, vcpu: Vcpu) -> list[ReturnAddress]:
@@ -84,9 +84,15 @@ class Callers:
         finally:
             vcpu.registers.pt_regs.write(context)
         addresses = np.array([each.address for each in found], np.uint64)
-        sites = self._returns_of_sites(addresses).tolist()
-        chain = CallChain(machine, found, sites, self._is_caller, top, self._targets)
+        chain = self._chain(found, self._returns_of_sites(addresses), top)
         return chain.interrupted(values, places)
+
+    def _chain(self, found: list[ReturnAddress], sites: NDArray[np.bool_], top: int) -> CallChain:
+        """Return what follows the return addresses `found`, on a stack up to `top`."""
+        entry = self._ftrace.entry
+        tracer = range(entry.address, entry.end)
+        chosen = sites.tolist()
+        return CallChain(self._machine, found, chosen, self._is_caller, tracer, top, self._targets)
 
     def _is_caller(self, address: int) -> bool:
         """Return whether `address` is in code that sites call: entry.S or a trampoline."""

@@ -165,7 +165,8 @@ def test_counts_go_down_on_any_cpu(arch: str) -> None:
     calls = ring.events().events
     calls = calls[calls["type"] == TraceType.FN]
     assert set(calls["cpu"].tolist()) == {0, 1} and len(calls) > 100
-    assert count_left(user) == left - len(calls)
+    # Each CPU may be between the event of a call and its count.
+    assert 0 <= count_left(user) - (left - len(calls)) <= 2
 
 
 def count_left(user: User) -> int:

@@ -82,11 +82,11 @@ def test_hits_agree_with_the_function_tracer(arch: str, cpus: int) -> None:
     for cpu in range(cpus):
         hits = hits_on(user, cpu) - before[cpu]
         seen = calls(user, events, cpu)
-        # A CPU may be between the two, so they may differ by one call.
+        # A CPU may be between the two, in a task and in the interrupt that came there.
         late = Counter(seen) - Counter(hits)
-        assert not Counter(hits) - Counter(seen) and late.total() <= 1
+        assert not Counter(hits) - Counter(seen) and late.total() <= 2
         total += Counter(hits)
-    assert abs(total.total() - int((events.events["type"] == FN).sum())) <= cpus
+    assert abs(total.total() - int((events.events["type"] == FN).sum())) <= 2 * cpus
     assert total.total() > 2000 and "do_IRQ" in total
     assert sum(bool(profile(user, cpu)) for cpu in range(cpus)) == cpus
 

@@ -251,16 +251,20 @@ static void bad_frame_pointer(const struct ftrace_ret_entry *entry, unsigned lon
 	hypercall(HC_GRAPH_STOP, entry->fp, received, entry->func, entry->ret);
 }
 
+/*
+ * Interrupts are off since `rettime`, so that the task was not off the CPU in between;
+ * `irqs_off` says whether they were before.
+ */
 static __attribute__((noinline)) unsigned long graph_return(unsigned long frame_pointer,
-							    unsigned long retval, u64 rettime)
+							    unsigned long retval, u64 rettime,
+							    u32 irqs_off)
 {
-	u32 irqs_off = this_cpu->irqs_disabled, recursion;
 	struct ftrace_ret_stack *stack = current_ret_stack();
 	struct ftrace_ret_entry *entry;
 	unsigned long ret;
+	u32 recursion;
 	int told;
 
-	this_cpu->irqs_disabled = 1;
 	told = trace_recursion_start(&recursion);
 	if (!stack->index || stack->index > FTRACE_RETFUNC_DEPTH)
 		hypercall(HC_GRAPH_STOP, 0, frame_pointer, 0, 0);
@@ -302,24 +306,22 @@ ON_ONE_PAGE(1024) unsigned long ftrace_return_to_handler(unsigned long frame_poi
 	u32 context, index, valid;
 	struct rb_event rb;
 
-	if (unlikely(!(fgraph.fast & FGRAPH_FAST_RETURN)))
-		return graph_return(frame_pointer, retval, rettime);
 	context = rb_plain_context(TRACE_GRAPH_RET, cpu->irqs_disabled);
+	cpu->irqs_disabled = 1;
+	if (unlikely(!(fgraph.fast & FGRAPH_FAST_RETURN)))
+		return graph_return(frame_pointer, retval, rettime, rb_irqs_off(context));
 	stack = fast_ret_stack();
 	unusual = rb_unusual(0);
 	index = stack->index - 1;
 	valid = valid_index(index);
 	entry = &stack->stack[index & valid];
-	cpu->irqs_disabled = 1;
 	RB_ALSO(unusual, ~valid);
 	RB_ALSO(unusual, entry->fp ^ frame_pointer);
 	RB_ALSO(unusual, entry->told ^ 1);
 	RB_ALSO(unusual, stack->graph_depth);
 	if (unlikely(rb_context(unusual))) {
-		if (unusual) {
-			cpu->irqs_disabled = rb_irqs_off(context);
-			return graph_return(frame_pointer, retval, rettime);
-		}
+		if (unusual)
+			return graph_return(frame_pointer, retval, rettime, rb_irqs_off(context));
 		context = tracing_gen_ctx(TRACE_GRAPH_RET, rb_irqs_off(context));
 	}
 	barrier();
@@ -337,9 +339,9 @@ ON_ONE_PAGE(1024) unsigned long ftrace_return_to_handler(unsigned long frame_poi
 	rb_commit(&rb);
 	/* Read before an interrupt can use the entry again. */
 	ret = *(volatile unsigned long *)&entry->ret;
-	cpu->irqs_disabled = rb_irqs_off(context);
+	cpu->irqs_disabled = rb_irqs_off(context) | ((u32)rb.keep + 1);
 	if (unlikely(!rb.keep))
-		return graph_return(entry->fp, retval, rettime);
+		return graph_return(entry->fp, retval, rettime, rb_irqs_off(context));
 	return ret;
 }
 
