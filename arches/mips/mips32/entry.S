@@ -69,7 +69,9 @@
 #define SAVE_MORE
 #define RESTORE_MORE
 #define STOPPED_RETURN jr $t0; move $ra, $at
-// The `lui v1` of a far site is its fifth, sixth or seventh word from the end.
-#define FAR_IP lw $t0, -20($ra); ori $t1, $zero, 0x3c03; srl $t0, $t0, 16; beq $t0, $t1, far; nop; lw $t0, -24($ra); srl $t0, $t0, 16; beq $t0, $t1, far; addiu $a0, $a0, -4; addiu $a0, $a0, -4
+// The `lui v1` of a far site is its fifth, sixth or seventh word from the end. It may be a branch
+// or a nop by now, if the site was disabled while a task was in it. What is before the site
+// must not be read: there may be no page.
+#define FAR_IP lw $t0, -20($ra); ori $t1, $zero, 0x3c03; ori $t2, $zero, 0x1000; srl $t0, $t0, 16; beq $t0, $t1, far; nop; beq $t0, $t2, far; nop; beq $t0, $zero, far; nop; lw $t0, -24($ra); addiu $a0, $a0, -4; srl $t0, $t0, 16; beq $t0, $t1, far; nop; beq $t0, $t2, far; nop; beq $t0, $zero, far; nop; addiu $a0, $a0, -4
 #define SMALL 24        // with 16 bytes for the callee's arguments
 #include "../caller.S"
