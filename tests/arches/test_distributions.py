@@ -107,7 +107,8 @@ def test_a_counter_reads_virtual_time(user: User) -> None:
     counters = {"arm64": "arch_counter_get_cntvct", "x86_64": "read_tsc", "i386": "read_tsc"}
     name = user.session.port.facts.name
     if name not in counters:
-        pytest.skip("the counters of this architecture stand still")
+        assert not user.session.port.facts.engine.counters  # they stand still
+        return
     restore = user.session.save()
     first = [user.call(f"{counters[name]} 0") for _ in range(3)]
     restore()
