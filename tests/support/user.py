@@ -13,7 +13,7 @@ from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
 
-@lru_cache(maxsize=3)
+@lru_cache(maxsize=None)
 def subject(arch: str) -> PortUnderTest:
     """Return a port, with the machines that tests opened on it."""
     return PortUnderTest(arches.load(arch))
