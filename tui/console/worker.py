@@ -188,6 +188,11 @@ class Runner:
         return self._driver is not None and not self._running and not self._open_jobs
 
     @property
+    def fresh(self) -> bool:
+        """Whether there is a view that was not taken yet."""
+        return self._view is not None
+
+    @property
     def opened(self) -> bool:
         """Whether the session could be opened."""
         return self._driver is not None
