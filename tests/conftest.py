@@ -71,7 +71,7 @@ def _has_tests(entry: Path) -> bool:
 
 WAITING = (
     *("test_porting_walk.py", "tui/test_walks.py", "tui/web/test_server.py", "tui/mount"),
-    *("tui/cli/test_process.py", "tui/cli/test_sh.py", "fuzz", "soak", "determinism"),
+    *("tui/cli/test_process.py", "tui/cli/test_sh.py", "fuzz"),
 )
 """Tests that mostly wait for processes: the first work of one worker.
 
