@@ -12,6 +12,7 @@ import pytest
 import dynftrace
 from dynftrace.core.errors import UsageError
 from dynftrace.core.session.session import Session
+from dynftrace.tui.console.app import ConsoleApp
 from dynftrace.tui.console.driver import SessionDriver
 from dynftrace.tui.console.worker import Driver
 from dynftrace.tui.pictures.picture import (
@@ -21,6 +22,7 @@ from dynftrace.tui.pictures.picture import (
     in_looks,
     parse_size,
     picture,
+    settle,
     take_picture,
 )
 
@@ -71,6 +73,25 @@ def test_a_picture_shows_what_a_separate_console_shows(
     assert made["light"] == draw("dynftrace-light")
     monkeypatch.setenv("NO_COLOR", "1")
     assert made["no-colour"] == draw("dynftrace")
+
+
+async def test_settle_takes_no_time_if_nothing_is_to_be_done(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleep, slept = asyncio.sleep, []
+
+    async def noted(seconds: float) -> None:
+        slept.append(seconds)
+        await sleep(seconds)
+
+    app = ConsoleApp(lambda: SessionDriver(session))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        assert app.view.functions is not None and not app.runner.fresh
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncio, "sleep", noted)
+            await settle(pilot)
+    assert set(slept) == {0}
 
 
 def test_an_error_in_a_picture_is_raised_at_once() -> None:
