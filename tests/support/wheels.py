@@ -29,9 +29,9 @@ PLATFORMS = {
 def resolve(platform: str, python: str, overrides: str) -> str:
     """Return an empty string, or why there is no solution."""
     options = ("--all-extras", "--only-binary", ":all:", "--overrides", "-")
+    host = ("--python-platform", platform, "--python-version", python)
     ran = subprocess.run(
-        ["uv", "pip", "compile", "-q", *options]
-        + ["--python-platform", platform, "--python-version", python, "pyproject.toml"],
+        ["uv", "pip", "compile", "-q", *options, *host, "pyproject.toml"],
         cwd=Path(__file__).parents[2],
         input=overrides,
         capture_output=True,
