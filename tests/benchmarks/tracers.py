@@ -56,7 +56,7 @@ def rows() -> Iterator[Row]:
 
 
 def _loop(*commands: tuple[str, str], calls: int = CALLS) -> Callable[[], None]:
-    """Return a run of so many calls on x86-64 after writing to these files."""
+    """Return a function that makes `calls` calls on x86-64, after writing `commands` to files."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vmlinux"
         path.write_bytes(elf_writer.kernel(["traced"]))

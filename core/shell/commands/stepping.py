@@ -148,7 +148,7 @@ COMMANDS = (
         "show N words of the stack, and what each is",
         stack,
         details="N defaults to 16, CPU as for step. Words that the ABI, ftrace_caller or a call\n"
-        "has put there have a name. The ret_stack of the graph tracer follows.",
+        "has saved there are named. The ret_stack of the graph tracer follows.",
     ),
     Command(
         "next",
