@@ -114,5 +114,8 @@ class _Ways:
     def row(self, name: str) -> Row:
         """Return the row of all ways so far."""
         took, again = sum(self._took), sum(self._again)
-        what, measured = f"goto an event, or back some lines ({name})", f"{took / len(self._took):.2f} s"
+        what, measured = (
+            f"goto an event, or back some lines ({name})",
+            f"{took / len(self._took):.2f} s",
+        )
         return at_most(what, measured, took / again, "the stretch run again, at first", 1.3)
