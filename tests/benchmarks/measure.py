@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 Work = Callable[[], object]
+Clock = Callable[[], float]
 
 SKIPPED = "skipped"
 
@@ -88,20 +89,20 @@ def _note(sign: str, met: bool, limit: Limit | None) -> str:
     return "" if met or limit is None else f"limit {sign} {limit.value:g}: {limit.reason}"
 
 
-def seconds(work: Work) -> float:
-    """Return the wall seconds of one call, with the garbage collector disabled."""
+def seconds(work: Work, clock: Clock = time.thread_time) -> float:
+    """Return the seconds of one call by `clock`, with the garbage collector disabled."""
     gc.collect()
     gc.disable()
     try:
-        start = time.perf_counter()
+        start = clock()
         work()
-        return time.perf_counter() - start
+        return clock() - start
     finally:
         gc.enable()
 
 
 def median(work: Work, rounds: int = 5) -> float:
-    """Return the median seconds of `rounds` calls, after one warm-up."""
+    """Return the median processor seconds of `rounds` calls, after one warm-up."""
     work()
     return statistics.median(seconds(work) for _ in range(rounds))
 
@@ -115,11 +116,11 @@ class Pair:
     ratio: float
 
 
-def paired(a: Work, b: Work, rounds: int = 7) -> Pair:
-    """Measure `a` and `b` in turn, `rounds` times after one warm-up of each."""
+def paired(a: Work, b: Work, rounds: int = 7, clock: Clock = time.thread_time) -> Pair:
+    """Measure `a` and `b` in turn by `clock`, `rounds` times after one warm-up of each."""
     a()
     b()
-    times = [(seconds(a), seconds(b)) for _ in range(rounds)]
+    times = [(seconds(a, clock), seconds(b, clock)) for _ in range(rounds)]
     return Pair(
         statistics.median(t[0] for t in times),
         statistics.median(t[1] for t in times),

@@ -15,7 +15,7 @@ from ..text.rowmap import RowMap
 from ..text.tracetext import TraceText
 
 _BLOCK = 4096
-_SEARCH_BLOCK = 1 << 18
+_SEARCH_BLOCK = 1 << 16
 _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$")
 _FLAG_CHARACTERS = frozenset("BDHLNXZbdhlnpsz.0123456789abcdef")
 
@@ -91,11 +91,15 @@ class _Names:
         events = self._events[low:high]
         named = _marks(self._in_name, events["ip"])
         called = _marks(self._in_caller, events["parent"])
-        of_task = np.isin(events["pid"], self._pids)
+        of_task = np.zeros(len(events), np.bool_)
+        if len(self._pids):
+            of_task = np.isin(events["pid"], self._pids)
         able = named | called | of_task | _marks(self._by_type, events["type"])
         if self._allowed is not None:
             able &= self._allowed[low:high]
         rows = np.flatnonzero(able)
+        if not len(rows):
+            return rows, able[rows]
         # What follows is only for the few rows that are left.
         kinds = events["type"][rows]
         function, printed = kinds == TraceType.FN, kinds == TraceType.PRINT
