@@ -30,15 +30,12 @@ PAUSE = 0.05
 """Seconds before each key."""
 IDLE = "the same while it is paused"
 
-PAINT = Limit(1.5, "the toolkit starts a terminal and lays out the screen: 0.3 of its own import")
+PAINT = Limit(1.5, "an empty screen of the toolkit takes 1.15; styles and classes the rest")
 BOOT = Limit(
     3.4,
-    "besides the paint, importing numpy, the emulator and the disassembler takes 0.7 of the "
-    "toolkit's import, making our classes 1.0, and the boot 0.3",
+    "an empty screen takes 1.15, numpy, the emulator and the disassembler 0.65, boot and first "
+    "view 0.35; modules of data classes the rest",
 )
-HANDOVERS = 2
-"""Times that a key waits for the interpreter at least: when it is read, and when it is painted.
-Python ends neither wait before `sys.getswitchinterval()`, while another thread computes."""
 
 FUNCTIONS = 60_000
 SETTLED = 1.0
