@@ -37,6 +37,10 @@ BOOT = Limit(
     "view 0.35; modules of data classes the rest",
 )
 
+HANDOVERS = 2
+"""Times that a key waits for the interpreter at least: when it is read, and when it is painted.
+Python ends neither wait before `sys.getswitchinterval()`, while another thread computes."""
+
 FUNCTIONS = 60_000
 SETTLED = 1.0
 """Seconds that the guest runs before keys are pressed, so that its buffers are full."""
