@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import dynftrace
+from dynftrace import arches
 from dynftrace.core.errors import UsageError
 from dynftrace.core.session.session import Session
 from dynftrace.tui.console.app import ConsoleApp
@@ -123,3 +124,20 @@ def test_the_first_paint_imports_nothing_heavy() -> None:
         env={"PYTHONPATH": package},
     )
     assert run.stdout == "[]\n"
+
+
+def test_the_file_of_a_kernel_is_looked_at_after_the_first_paint() -> None:
+    kernel = arches.load("mips").images() / "vmlinux.elf"
+    code = (
+        "import sys\n"
+        "import dynftrace.tui.cli.console as console, dynftrace.tui.console.run as run\n"
+        "from dynftrace.tui import cli\n"
+        "heavy = {'numpy', 'unicorn', 'capstone', 'dynftrace.arches.mips.mips32.port'}\n"
+        "def paint(machine, **options):\n"
+        "    print(sorted(heavy & set(sys.modules)), machine().port.facts.name)\n"
+        "    return 0\n"
+        "run.run_console, console.need_a_terminal = paint, lambda instead: None\n"
+        f"sys.exit(cli.run(['--kernel', {str(kernel)!r}]))\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert run.stdout == "[] mips\n"
