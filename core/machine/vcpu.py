@@ -135,7 +135,8 @@ class Vcpu:
         self._places: dict[int, int] = {}
         """The hooks of `stop_at`, by address."""
         self._uc = self._new_engine()
-        self._clock = Clock(self._uc, facts.byteorder, native=native_clock)
+        slots = facts.engine.branches is not None
+        self._clock = Clock(self._uc, facts.byteorder, native=native_clock, slots=slots)
         self._control = self._clock.control
         self.clock = self._clock.clock
         """`struct cpu_clock` as the guest sees it; to change the time, set `ticks` of the vCPU."""
@@ -278,8 +279,8 @@ class Vcpu:
         stop = _DEADLINE
         if inside is not None and inside == self.registers.pc:
             stop = self._finish_block()
-        # A delay slot runs before the next slice, and recording begins between two of them.
-        if self._slots is not None or self._before_run is not None:
+        # Recording begins between two slices.
+        if self._before_run is not None:
             slices = _ONE
         if inside is None or (stop.why is Why.DEADLINE and self.ticks < deadline):
             stop = self._run(deadline, slices)

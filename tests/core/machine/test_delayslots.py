@@ -16,11 +16,13 @@ pytestmark = needs_keystone
 FAR = 10**9
 
 
-def vcpu_with(arch: str, source: str, at: int = 0) -> tuple[Vcpu, int, Memory]:
+def vcpu_with(
+    arch: str, source: str, at: int = 0, native_clock: bool | None = None
+) -> tuple[Vcpu, int, Memory]:
     """Return a vCPU at code `at` bytes into its pages; a0 points to pages not yet accessed."""
     facts = arches.load(arch).facts
     memory = Memory(facts.byteorder, facts.pointer_size)
-    vcpu = Vcpu(0, 1, facts, memory, native_clock=None)
+    vcpu = Vcpu(0, 1, facts, memory, native_clock=native_clock)
     base = facts.map.tracer
     memory.map(base, 4 * PAGE_SIZE, "code")
     memory.map(facts.map.direct_map, 16 * PAGE_SIZE, "data")
