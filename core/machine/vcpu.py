@@ -193,7 +193,7 @@ class Vcpu:
         facts, uc = self.facts, self._uc
         branches, long_blocks = facts.engine.branches, facts.engine.long_blocks
         self.registers = Registers(uc, facts.abi, facts.pointer_size)
-        self._slots = None if branches is None else DelaySlots(uc, branches)
+        self._slots = None if branches is None else DelaySlots(uc, branches, native=self._native)
         if self._native and self._slots is None:
             fill_whole_pages(uc)
         self._long_blocks = (

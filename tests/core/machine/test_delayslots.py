@@ -32,8 +32,9 @@ def vcpu_with(
     return vcpu, base + at, memory  # keep the memory alive
 
 
+@pytest.mark.parametrize("native", [None, False])
 @pytest.mark.parametrize("arch", ["mips", "mipsel", "mips64"])
-def test_a_load_in_a_delay_slot_may_touch_a_new_page(arch: str) -> None:
+def test_a_load_in_a_delay_slot_may_touch_a_new_page(arch: str, native: bool | None) -> None:
     """The first instruction at the target runs once, even if it is a branch."""
     rounds = """
         addiu $v0, $zero, 8
@@ -47,7 +48,7 @@ one:    addiu $a1, $a1, 1
         nop
 two:    bne $v0, $a1, next
         nop"""
-    vcpu, _, _memory = vcpu_with(arch, rounds)
+    vcpu, _, _memory = vcpu_with(arch, rounds, native_clock=native)
     assert vcpu.run(1000) == Stop(Why.DEADLINE)
     assert vcpu.registers.read()["a1"] == 8
 
