@@ -46,8 +46,8 @@ RETURN = (23, 16)
 """Those of ftrace_return_to_handler: as above.
 
 Loads also: fgraph.fast, ret_stack, its index, depth and overrun, and fp, func, calltime and ret of
-its entry. Stores also: retval, depth, overrun, calltime and rettime for parent_ip; the index and the
-depth of ret_stack.
+its entry. Stores also: retval, depth, overrun, calltime and rettime for parent_ip; the index and
+the depth of ret_stack.
 """
 
 
