@@ -112,6 +112,12 @@ CPUS = {
 start code of another encoding."""
 
 
+SAFE_BLOCK = 300
+"""Instructions of a block that has enough temporaries: each instruction keeps one of the 512, the
+registers 150, and the emulator dies at the 362nd instruction (the 376th on 32 bits). The blocks of
+the guest's tracers are shorter; hooks would make them four times as slow."""
+
+
 def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
     """Return the engines for one byte order and the word size of the modes."""
     big = order == "big"
@@ -130,7 +136,7 @@ def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
         ks_jumps="jal?",
         uc_cpu=CPUS[uc_mode],
         branches=BRANCHES[uc_mode],
-        long_blocks=LongBlocks(most=128, ends=insn.BLOCK_ENDS),
+        long_blocks=LongBlocks(most=SAFE_BLOCK, ends=insn.BLOCK_ENDS),
         # After an exception during a translation, such as a fetch from data, the emulator uses a
         # temporary of that translation in the next one and dies.
         survives_exceptions=False,

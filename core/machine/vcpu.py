@@ -135,7 +135,8 @@ class Vcpu:
         self._places: dict[int, int] = {}
         """The hooks of `stop_at`, by address."""
         self._uc = self._new_engine()
-        self._clock = Clock(self._uc, facts.byteorder, native=native_clock)
+        slots = facts.engine.branches is not None
+        self._clock = Clock(self._uc, facts.byteorder, native=native_clock, slots=slots)
         self._control = self._clock.control
         self.clock = self._clock.clock
         """`struct cpu_clock` as the guest sees it; to change the time, set `ticks` of the vCPU."""
@@ -192,7 +193,7 @@ class Vcpu:
         facts, uc = self.facts, self._uc
         branches, long_blocks = facts.engine.branches, facts.engine.long_blocks
         self.registers = Registers(uc, facts.abi, facts.pointer_size)
-        self._slots = None if branches is None else DelaySlots(uc, branches)
+        self._slots = None if branches is None else DelaySlots(uc, branches, native=self._native)
         if self._native and self._slots is None:
             fill_whole_pages(uc)
         self._long_blocks = (
@@ -278,8 +279,8 @@ class Vcpu:
         stop = _DEADLINE
         if inside is not None and inside == self.registers.pc:
             stop = self._finish_block()
-        # A delay slot runs before the next slice, and recording begins between two of them.
-        if self._slots is not None or self._before_run is not None:
+        # Recording begins between two slices.
+        if self._before_run is not None:
             slices = _ONE
         if inside is None or (stop.why is Why.DEADLINE and self.ticks < deadline):
             stop = self._run(deadline, slices)
