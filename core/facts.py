@@ -103,6 +103,9 @@ class Engine:
     cs_own_target: str = ""
     """Regular expression for mnemonics of branches that Capstone prints without a target if
     they branch to themselves."""
+    cs_hardware: str = ""
+    """Regular expression for instructions, as Capstone prints them, that devices, interrupts or
+    page tables would have to answer; empty if they are not watched (core/machine/hardware.py)."""
     ks_registers: str = ""
     """Regular expression for registers as people type them, if Keystone wants a prefix."""
     ks_prefix: str = ""

@@ -78,6 +78,13 @@ COUNTERS = tuple(
     for word in (0xD53B_E020, 0xD53B_E040)  # mrs of cntpct_el0 and cntvct_el0
 )
 
+HARDWARE = (
+    r"wfi|hvc|smc|eret|at |mrs \w+, (?:icc_(?!pmr)|pm|cnt[hkp]\w*_(?:ctl|cval|tval)|cntv_)"
+    r"|msr (?!daif|sp_el0|spsel|tpidr|tpidrro|nzcv|fpcr|fpsr|pan|uao|ssbs|dit|icc_pmr)"
+)
+"""System registers that are written, and those of the interrupt controller, timers and event
+counters; calls of a hypervisor. Registers of the running thread, and masks of interrupts, work."""
+
 ENGINE = Engine(
     uc_arch=UC_ARCH_ARM64,
     uc_mode=UC_MODE_ARM,
@@ -86,6 +93,7 @@ ENGINE = Engine(
     ks_arch="KS_ARCH_ARM64",
     ks_mode=("KS_MODE_LITTLE_ENDIAN",),
     cs_parts={"fp": "x29", "lr": "x30", **{f"w{n}": f"x{n}" for n in range(insn.LR + 1)}},
+    cs_hardware=HARDWARE,
     traps=oops.TRAPS,
     counters=COUNTERS,
 )

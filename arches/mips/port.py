@@ -112,6 +112,11 @@ CPUS = {
 start code of another encoding."""
 
 
+HARDWARE = r"d?mtc0 \$\w+, \$(?!t4, 0)|tlb|wait|d?eret"
+"""Writes of coprocessor 0 except for Status (register 12, which masks interrupts), and others
+that reach the TLB or wait for an interrupt. Capstone prints general names for its registers."""
+
+
 def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
     """Return the engines for one byte order and the word size of the modes."""
     big = order == "big"
@@ -137,6 +142,7 @@ def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
         cs_names=N64_NAMES if uc_mode == UC_MODE_MIPS64 else {"fp": "s8"},
         cs_returns=frozenset({"jr"}),
         cs_calls=frozenset({"jal", "bal", "bgezal", "bltzal", "bgezall", "bltzall", "jalr"}),
+        cs_hardware=HARDWARE,
         traps=oops.TRAPS,
     )
 

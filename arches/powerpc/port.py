@@ -62,6 +62,10 @@ def controls(msr: int) -> tuple[tuple[Register, int], ...]:
 SELF_JUMP = insn.pack(insn.b(0))
 
 
+HARDWARE = r"tlb|slb|h?rfi|mtsr|doze|nap|sleep|rvwinkle|l[bhwd]zcix|st[bhwd]cix"
+"""What reaches the MMU or I/O past the caches, sleeps, or returns from an interrupt."""
+
+
 def engine(uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
     """Return the emulator, disassembler and assembler for the word size of the modes."""
     return Engine(
@@ -76,6 +80,7 @@ def engine(uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
         cs_returns=frozenset({"blr"}),
         cs_calls=frozenset({"bl", "bla", "bctrl", "blrl"}),
         cs_own_target=r"b(?:[lgn][te]|eq|n[lgsu]|so|un|dn?z[tf]?)l?[+-]?",
+        cs_hardware=HARDWARE,
         traps=oops.TRAPS,
     )
 

@@ -56,6 +56,15 @@ COUNTERS = tuple(
 )
 
 
+HARDWARE = (
+    r"(?:rep )?(?:in|out|ins[bdw]|outs[bdw]) |rdmsr|wrmsr|rdpmc|xsetbv|hlt|mwait|monitor"
+    r"|mov [cd]r\d|l[gil]dt |ltr |lmsw |invlpg |invpcid |wbinvd|invd$"
+    r"|vm(?:call|mcall|launch|resume|read|write|xon|xoff|ptrld|ptrst|clear|run|load|save)\b"
+)
+"""Ports, MSRs, counters of events, control registers, and what only a hypervisor runs. What
+turns interrupts off and on is left out: there are none."""
+
+
 def engine(uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
     """Return the emulator, disassembler and assembler for the word size of the modes."""
     return Engine(
@@ -66,6 +75,7 @@ def engine(uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
         ks_arch="KS_ARCH_X86",
         ks_mode=(ks_mode,),
         cs_parts=_parts("r" if uc_mode == UC_MODE_64 else "e"),
+        cs_hardware=HARDWARE,
         counters=COUNTERS,
     )
 

@@ -41,9 +41,10 @@ class LoadedKernel:
 
 
 def prepare(machine: Machine, kernel: LoadedKernel) -> None:
-    """Give every vCPU what `Port.unbooted` says, and counters of virtual time."""
+    """Give every vCPU what `Port.unbooted` says, counters of virtual time, and no hardware."""
     values, facts = machine.port.unbooted(kernel), machine.port.facts
     counters = find(facts.engine.counters, machine.memory, facts.insn_align)
     for vcpu in machine.vcpus:
         vcpu.set_controls(values)
         vcpu.count_virtual_time(counters)
+        vcpu.watch_hardware()

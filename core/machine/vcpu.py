@@ -39,13 +39,14 @@ from unicorn.unicorn_py3.unicorn import UcContext, uclib
 
 from ..abi import LOCAL_PAGE_SIZE
 from ..arch import Effect
-from ..crash import Fault
+from ..crash import Access, Fault
 from ..facts import Counter, Facts, Register
 from ..memento import attributes
 from .clock import EXECUTED, Clock, Slices
 from .counters import CounterReads
 from .delayslots import DelaySlots
 from .faultwatch import FaultWatch
+from .hardware import HardwareWatch
 from .interrupt import Interrupts
 from .longblocks import LongBlockHooks
 from .memory import Memory, Region, host_pages
@@ -166,6 +167,7 @@ class Vcpu:
         """Whether the engine must be replaced before it runs again."""
         self._counter_places: Sequence[tuple[int, Counter]] = ()
         self._counters: CounterReads | None = None
+        self._hardware: HardwareWatch | None = None
         self._equip()
         memory.observe(self._map, self._unmap)
         memory.observe_text(self._note_text)
@@ -224,6 +226,8 @@ class Vcpu:
         for address in self._places:
             self._places[address] = self._hook_place(address)
         self.count_virtual_time(self._counter_places)
+        if self._hardware is not None:
+            self.watch_hardware()
         self.restore_context(context)
         self._spent = False
 
@@ -231,6 +235,11 @@ class Vcpu:
         """Have the instructions at `places` read the virtual time from now on."""
         self._counter_places = places
         self._counters = CounterReads(self._uc, places, self._control)
+
+    def watch_hardware(self) -> None:
+        """Fault before instructions that need hardware, from now on (`Engine.cs_hardware`)."""
+        if self.facts.engine.cs_hardware:
+            self._hardware = HardwareWatch(self._uc, self.facts.engine, self._memory)
 
     def renew(self) -> None:
         """Run on with a new engine, in the same state."""
@@ -322,23 +331,39 @@ class Vcpu:
         self._faults.clear()
         if self._long_blocks is not None:
             self._long_blocks.update()
+        hardware = self._hardware
+        if hardware is not None:
+            hardware.begin(self.registers.pc)
         try:
             self._uc.emu_start(self.registers.pc, 0)
+            while hardware is not None and hardware.resumes():
+                self._uc.emu_start(self.registers.pc, 0)
         except UcError as error:
             if self._trap is None:
                 return Stop(Why.FAULT, fault=self._faults.fault(error, self.registers.pc))
         if self._trap is not None:
             return Stop(Why.INTERRUPT, number=self._trap)
+        if hardware is not None and hardware.reached is not None:
+            self._count_back()
+            insn = hardware.text(hardware.reached)
+            detail = f"`{insn}` needs hardware that this machine does not have"
+            return Stop(Why.FAULT, fault=Fault(Access.OTHER, detail=detail))
         if self._reached:
-            # The clock has counted the whole block: subtract what has not run yet. It is counted
-            # when it runs.
-            pc, (start, size) = self.registers.pc, clock.block
-            self.ticks -= start + size - pc
-            self._inside = None if pc == start else pc
+            self._count_back()
             return _REACHED
         if clock.stop_requested:
             return _CALL
         return _DEADLINE if clock.ticks >= clock.deadline else _HALT
+
+    def _count_back(self) -> None:
+        """Stand at pc, in the middle of a block.
+
+        The clock has counted the whole block: subtract what has not run yet. It is counted when
+        it runs.
+        """
+        pc, (start, size) = self.registers.pc, self._clock.block
+        self.ticks -= start + size - pc
+        self._inside = None if pc == start else pc
 
     @property
     def deadline(self) -> int:
@@ -493,6 +518,8 @@ class Vcpu:
 
     def flush(self, start: int | None = None, end: int | None = None) -> None:
         """Flush translated code, all of it or what overlaps [start, end)."""
+        if self._hardware is not None:
+            self._hardware.forget()
         if start is None or end is None or end - start > _FEW_BYTES:
             self._flush_all()
         elif end > start:
@@ -626,6 +653,8 @@ class Vcpu:
             self._faults.unmapped(start, end)
         if self._long_blocks is not None:
             self._long_blocks.unmapped(region)
+        if self._hardware is not None:
+            self._hardware.forget()
         self._flush_all()
 
     def _note_text(self, region: Region, pages: NDArray[np.intp]) -> None:

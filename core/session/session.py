@@ -346,10 +346,16 @@ class Session:
         """Raise `UsageError` for a name the guest does not know."""
         check_workload(name, self.workloads())
 
-    def call(self, function: str, arguments: Sequence[int] = ()) -> int:
+    def call(
+        self,
+        function: str,
+        arguments: Sequence[int] = (),
+        remark: Callable[[str], None] = lambda text: None,
+    ) -> int:
         """Call a function of the guest, by name or address, and return its result.
 
-        Raises `UsageError` for an unknown symbol or too many arguments, and `GuestError`.
+        If it may have failed because the kernel has not booted, `remark` gets the reason. Raises
+        `UsageError` for an unknown symbol or too many arguments, and `GuestError`.
         """
         with self.lock:
             self.boot.ftrace.patcher.check_may_run()
@@ -360,7 +366,7 @@ class Session:
             if len(arguments) > most:
                 raise UsageError(f"a call takes at most {most} arguments")
             if self.image.symbols.address_of(START) is None:
-                return without_boot.call(self.boot, pointer, arguments)
+                return without_boot.call(self.boot, pointer, arguments, remark)
             return self.boot.machine.requests.call(pointer, arguments)
 
     # Modules
