@@ -67,16 +67,14 @@ CONTROLS = (
 )
 """Registers that control the CPU, with values of kernel code."""
 
-COUNTERS = tuple(
-    Counter(
-        word.to_bytes(4, "little"),
-        (0xFFFF_FFE0).to_bytes(4, "little"),
-        (*((register.number,) for register in GENERAL), ()),
-        register_mask=31,
+COUNTERS = {
+    (word | row).to_bytes(4, "little"): Counter(
+        (register.number,),
         tick_ns=16,  # cntfrq_el0 is 62.5 MHz
     )
     for word in (0xD53B_E020, 0xD53B_E040)  # mrs of cntpct_el0 and cntvct_el0
-)
+    for row, register in enumerate(GENERAL)
+}
 
 HARDWARE = (
     r"wfi|hvc|smc|eret|at |mrs \w+, (?:icc_(?!pmr)|pm|cnt[hkp]\w*_(?:ctl|cval|tval)|cntv_)"

@@ -48,13 +48,29 @@ def register(name: str) -> Register:
     return Register(name, number)
 
 
-COUNTERS = tuple(
-    Counter(
-        text, b"\xff" * len(text), ((x86_const.UC_X86_REG_EAX, x86_const.UC_X86_REG_EDX),), bits=32
-    )
-    for text in (b"\x0f\x31", b"\x0f\x01\xf9")  # rdtsc, rdtscp
-)
+def _random() -> dict[bytes, Counter]:
+    """Return RDRAND and RDSEED by their bytes, for all registers of 32 and 64 bits."""
+    low = ("ax", "cx", "dx", "bx", "sp", "bp", "si", "di")
+    forms: list[tuple[bytes, Sequence[str], int]] = [
+        (b"", [f"e{name}" for name in low], 32),
+        (b"\x41", [f"r{number}d" for number in range(8, 16)], 32),
+        (b"\x48", [f"r{name}" for name in low], 64),
+        (b"\x49", [f"r{number}" for number in range(8, 16)], 64),
+    ]
+    return {
+        prefix + bytes((0x0F, 0xC7, first + row)): Counter(
+            (register(name).number,), bits=bits, random=True
+        )
+        for prefix, names, bits in forms
+        for first in (0xF0, 0xF8)
+        for row, name in enumerate(names)
+    }
 
+
+_TSC = Counter((x86_const.UC_X86_REG_EAX, x86_const.UC_X86_REG_EDX), bits=32)
+
+COUNTERS = {b"\x0f\x31": _TSC, b"\x0f\x01\xf9": _TSC, **_random()}
+"""RDTSC, RDTSCP, RDRAND and RDSEED."""
 
 HARDWARE = (
     r"(?:rep )?(?:in|out|ins[bdw]|outs[bdw]) |rdmsr|wrmsr|rdpmc|xsetbv|hlt|mwait|monitor"

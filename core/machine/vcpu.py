@@ -40,13 +40,12 @@ from unicorn.unicorn_py3.unicorn import UcContext, uclib
 from ..abi import LOCAL_PAGE_SIZE
 from ..arch import Effect
 from ..crash import Access, Fault
-from ..facts import Counter, Facts, Register
+from ..facts import Facts, Register
 from ..memento import attributes
 from .clock import EXECUTED, Clock, Slices
-from .counters import CounterReads
+from .codewatch import CodeWatch
 from .delayslots import DelaySlots
 from .faultwatch import FaultWatch
-from .hardware import HardwareWatch
 from .interrupt import Interrupts
 from .longblocks import LongBlockHooks
 from .memory import Memory, Region, host_pages
@@ -165,9 +164,7 @@ class Vcpu:
         """Called before each run, while reads are recorded."""
         self._spent = False
         """Whether the engine must be replaced before it runs again."""
-        self._counter_places: Sequence[tuple[int, Counter]] = ()
-        self._counters: CounterReads | None = None
-        self._hardware: HardwareWatch | None = None
+        self._watch: CodeWatch | None = None
         self._equip()
         memory.observe(self._map, self._unmap)
         memory.observe_text(self._note_text)
@@ -225,21 +222,16 @@ class Vcpu:
             self._map(region)
         for address in self._places:
             self._places[address] = self._hook_place(address)
-        self.count_virtual_time(self._counter_places)
-        if self._hardware is not None:
-            self.watch_hardware()
+        if self._watch is not None:
+            self.watch_code()
         self.restore_context(context)
         self._spent = False
 
-    def count_virtual_time(self, places: Sequence[tuple[int, Counter]]) -> None:
-        """Have the instructions at `places` read the virtual time from now on."""
-        self._counter_places = places
-        self._counters = CounterReads(self._uc, places, self._control)
-
-    def watch_hardware(self) -> None:
-        """Fault before instructions that need hardware, from now on (`Engine.cs_hardware`)."""
-        if self.facts.engine.cs_hardware:
-            self._hardware = HardwareWatch(self._uc, self.facts.engine, self._memory)
+    def watch_code(self) -> None:
+        """Fault before instructions that need hardware, and have counters read virtual time."""
+        engine = self.facts.engine
+        if engine.cs_hardware or engine.counters:
+            self._watch = CodeWatch(self._uc, engine, self._memory, self._control)
 
     def renew(self) -> None:
         """Run on with a new engine, in the same state."""
@@ -331,21 +323,21 @@ class Vcpu:
         self._faults.clear()
         if self._long_blocks is not None:
             self._long_blocks.update()
-        hardware = self._hardware
-        if hardware is not None:
-            hardware.begin(self.registers.pc)
+        watch = self._watch
+        if watch is not None:
+            watch.begin(self.registers.pc)
         try:
             self._uc.emu_start(self.registers.pc, 0)
-            while hardware is not None and hardware.resumes():
+            while watch is not None and watch.resumes():
                 self._uc.emu_start(self.registers.pc, 0)
         except UcError as error:
             if self._trap is None:
                 return Stop(Why.FAULT, fault=self._faults.fault(error, self.registers.pc))
         if self._trap is not None:
             return Stop(Why.INTERRUPT, number=self._trap)
-        if hardware is not None and hardware.reached is not None:
+        if watch is not None and watch.reached is not None:
             self._count_back()
-            insn = hardware.text(hardware.reached)
+            insn = watch.text(watch.reached)
             detail = f"`{insn}` needs hardware that this machine does not have"
             return Stop(Why.FAULT, fault=Fault(Access.OTHER, detail=detail))
         if self._reached:
@@ -417,8 +409,8 @@ class Vcpu:
             self._uc.hook_del(hook)
             self._flush_all()
             self.ticks = before + sum(sizes)
-        if self._counters is not None:
-            self._counters.settle()
+        if self._watch is not None:
+            self._watch.settle()
         if requested:
             self.local["stop_request"] = requested
         if stop is None and self._trap is not None:
@@ -518,8 +510,8 @@ class Vcpu:
 
     def flush(self, start: int | None = None, end: int | None = None) -> None:
         """Flush translated code, all of it or what overlaps [start, end)."""
-        if self._hardware is not None:
-            self._hardware.forget()
+        if self._watch is not None:
+            self._watch.forget()
         if start is None or end is None or end - start > _FEW_BYTES:
             self._flush_all()
         elif end > start:
@@ -653,8 +645,8 @@ class Vcpu:
             self._faults.unmapped(start, end)
         if self._long_blocks is not None:
             self._long_blocks.unmapped(region)
-        if self._hardware is not None:
-            self._hardware.forget()
+        if self._watch is not None:
+            self._watch.forget()
         self._flush_all()
 
     def _note_text(self, region: Region, pages: NDArray[np.intp]) -> None:
