@@ -169,9 +169,9 @@ class Runner:
 
     @property
     def mode(self) -> str:
-        """One of BOOTING, FAILED, BUSY, RUNNING and PAUSED."""
+        """One of OPENING, FAILED, BUSY, RUNNING and PAUSED."""
         if self._driver is None:
-            return "FAILED" if self.failure else "BOOTING"
+            return "FAILED" if self.failure else "OPENING"
         if self._running:
             return "RUNNING"
         late = self._open_jobs and self._clock.now() - self._since > BUSY_S
