@@ -117,6 +117,8 @@ SAFE_BLOCK = 300
 """Instructions of a block that has enough temporaries: each instruction keeps one of the 512, the
 registers 150, and the emulator dies at the 362nd instruction (the 376th on 32 bits). The blocks of
 the guest's tracers are shorter; hooks would make them four times as slow."""
+
+
 HARDWARE = r"d?mtc0 \$\w+, \$(?!t4, 0)|tlb|wait|d?eret"
 """Writes of coprocessor 0 except for Status (register 12, which masks interrupts), and others
 that reach the TLB or wait for an interrupt. Capstone prints general names for its registers."""
