@@ -287,6 +287,9 @@ class GuestError(DynftraceError):
 class GuestOops(GuestError):
     """vCPU `cpu` stopped at `pc` with a fault; `report` has the lines for dmesg."""
 
+    cause = ""
+    """What led to it, if that was found later."""
+
     def __init__(self, reason: str, *, cpu: int, pc: int, report: tuple[str, ...] = ()) -> None:
         super().__init__(reason)
         self.cpu = cpu

@@ -77,6 +77,7 @@ def call(boot: Boot, pointer: int, arguments: Sequence[int], remark: Callable[[s
             reason = _fault(boot, _again(boot, before, pointer, arguments, ended), ended)
         if not reason:
             raise
+        error.cause = reason
         text = f"{reason}: {error}"
         raise GuestOops(text, cpu=error.cpu, pc=error.pc, report=error.report) from error
     except GuestHang as error:

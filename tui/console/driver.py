@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ...core.errors import MemoryFault, MissingSymbolError
 from ...core.ftrace.patch import Patcher, Performed
 from ...core.ftrace.records import Flag
+from ...core.machine.vcpu import State as VcpuState
 from ...core.session.boot import Boot
 from ...core.session.pictures import picture_of
 from ...core.session.session import Session
@@ -82,7 +83,7 @@ class SessionDriver:
         self._trace_of: tuple[object, ...] = ()
         self._next_trace = 0.0
         self._watched: int | None = None
-        self._reports: dict[int, Report] = {}
+        self._reports: dict[tuple[int, str, bool], Report] = {}
         """Reports by the identity of the error they are about, in the order of the errors."""
 
     @property
@@ -313,14 +314,17 @@ class SessionDriver:
         return self._trace
 
     def _all_reports(self) -> tuple[Report, ...]:
-        errors = [*self.boot.machine.oopses]
+        machine = self.boot.machine
         bug = self.boot.ftrace.bug
         known = self._reports
         self._reports = {}
-        for oops in errors:
-            self._reports[id(oops)] = known.get(id(oops)) or oops_report(oops)
+        for oops in machine.oopses:
+            stopped = machine.vcpus[oops.cpu].state is VcpuState.DEAD
+            key = id(oops), oops.cause, stopped
+            self._reports[key] = known.get(key) or oops_report(oops, stopped)
         if bug is not None:
-            self._reports[id(bug)] = known.get(id(bug)) or bug_report(
+            key = id(bug), "", True
+            self._reports[key] = known.get(key) or bug_report(
                 bug, self.boot.paths.insns, self.boot.kallsyms.format
             )
         return tuple(self._reports.values())

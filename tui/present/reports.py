@@ -65,13 +65,16 @@ def _code(word: str, address: int, data: bytes, expected: bytes, decode: Decoder
         )
 
 
-def oops_report(oops: GuestOops) -> Report:
-    """Return the guest's own report, as dmesg shows it."""
+def oops_report(oops: GuestOops, stopped: bool = True) -> Report:
+    """Return the guest's own report, as dmesg shows it, after what led to it.
+
+    `stopped` tells whether the CPU has, and not only a call.
+    """
     rest = oops.report[1:] if oops.report[:1] == (str(oops),) else oops.report
-    lines = [line((f"! {oops}", "bad")), *(line(each) for each in rest)]
-    lines += [
-        line(""),
-        line(f"CPU {oops.cpu} has stopped; the other CPUs keep running. R reboots the machine."),
-    ]
-    text = "\n".join([str(oops), *rest])
+    cause = [oops.cause] if oops.cause else []
+    lines = [line((f"! {each}", "bad")) for each in (*cause, str(oops))]
+    lines += [line(each) for each in rest]
+    end = f"CPU {oops.cpu} has stopped; the other CPUs keep running. R reboots the machine."
+    lines += [line(""), line(end if stopped else "The call has ended; other calls still work.")]
+    text = "\n".join([*cause, str(oops), *rest])
     return Report(f"CPU {oops.cpu} oopsed", tuple(lines), text, oops.pc)

@@ -41,3 +41,12 @@ async def test_functions_are_filtered_patched_and_traced_without_a_boot() -> Non
         await pilot.press("P")
         await settle(pilot)
         assert "no CPU is running: the kernel has not booted" in same_as(app)
+        app.command("call schedule")
+        await settle(pilot)
+        shown = same_as(app)
+        assert "__schedule+" in shown and "which is still NULL" in shown
+        assert "The call has ended" in shown
+        await pilot.press("escape")
+        app.command("call int_sqrt 144")
+        await settle(pilot)
+        assert "int_sqrt = 0xc" in same_as(app)

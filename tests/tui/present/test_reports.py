@@ -109,3 +109,13 @@ def test_an_oops() -> None:
     assert "RIP: schedule+0x5" in text
     assert report.title == "CPU 1 oopsed"
     assert report.copy == "invalid opcode\nRIP: schedule+0x5\nCall Trace:"
+
+
+def test_an_oops_of_a_call_begins_with_its_cause() -> None:
+    oops = GuestOops("NULL pointer dereference", cpu=0, pc=IP, report=("RIP: schedule+0x5",))
+    oops.cause = "schedule+0x5 uses the pointer in runqueues"
+    report = oops_report(oops, stopped=False)
+    text = [plain(each) for each in report.lines]
+    assert text[:2] == [f"! {oops.cause}", f"! {oops}"]
+    assert text[-1] == "The call has ended; other calls still work."
+    assert report.copy.splitlines()[:2] == [oops.cause, str(oops)]
