@@ -147,6 +147,15 @@ class ProbeCommand(IntEnum):
     SNAPSHOT = 4
     DUMP = 5
     CPUDUMP = 6
+    ENABLE_EVENT = 7
+    DISABLE_EVENT = 8
+
+
+class TraceIter(IntFlag):
+    """Bits of `trace_array.flags`: options that the guest obeys."""
+
+    PRINTK = 1 << 0
+    STACKTRACE = 1 << 1
 
 
 class SlotFlag(IntFlag):
@@ -297,6 +306,16 @@ _RING_BUFFER_CPU = [
     ("named", "u4"),
 ]
 
+_FUNC_PROBE = [
+    *((name, "u4") for name in ("command", "counted")),
+    *((name, "u8") for name in ("ips", "counts", "nr", "files", "array")),
+]
+
+_TRACE_EVENT_FILE = [
+    *((name, "u4") for name in ("enabled", "soft_disabled")),
+    *((name, "u8") for name in ("filter", "triggers")),
+]
+
 _CPU_LOCAL = [
     ("stop_request", "u4"),
     ("cpu", "u4"),
@@ -356,9 +375,12 @@ TRACE_ARRAY_CPUS = 8
 
 
 def trace_array(byteorder: str) -> np.dtype[np.void]:
-    """Return `struct trace_array` of the guest's tracer.h: the buffers of an instance."""
-    fields: list[Any] = [("pids", "u8"), ("unused", "u8")]
+    """Return `struct trace_array` of the guest's tracer.h."""
+    fields: list[Any] = [(name, "u8") for name in ("pids", "event_pids", "next")]
+    fields += [("flags", "u4"), ("tracing_is_on", "u4")]
+    fields.append(("probes", _FUNC_PROBE, (2 * len(ProbeCommand),)))
     fields.append(("buffers", _RING_BUFFER_CPU, (TRACE_ARRAY_CPUS,)))
+    fields.append(("event_files", _TRACE_EVENT_FILE, (TRACE_EVENT_FILES,)))
     return _layout(fields, byteorder)
 
 
@@ -426,8 +448,7 @@ def trace_event_call(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
 
 def trace_event_file(byteorder: str) -> np.dtype[np.void]:
     """Return `struct trace_event_file`: the switches of an event."""
-    fields = [("enabled", "u4"), ("soft_disabled", "u4"), ("filter", "u8"), ("triggers", "u8")]
-    return _layout(fields, byteorder)
+    return _layout(_TRACE_EVENT_FILE, byteorder)
 
 
 def filter_pred(byteorder: str) -> np.dtype[np.void]:
@@ -536,10 +557,8 @@ def wakeup_control(byteorder: str) -> np.dtype[np.void]:
 
 
 def func_probe(byteorder: str) -> np.dtype[np.void]:
-    """Return `struct func_probe` of the guest's tracer.h: an entry of func_probes."""
-    fields: list[Any] = [("command", "u4"), ("counted", "u4")]
-    fields += [(name, "u8") for name in ("ips", "counts", "nr")]
-    return _layout(fields, byteorder)
+    """Return `struct func_probe` of the guest's tracer.h: a command of a trace array."""
+    return _layout(_FUNC_PROBE, byteorder)
 
 
 def this_module(byteorder: str, pointer_size: int) -> np.dtype[np.void]:

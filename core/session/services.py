@@ -65,7 +65,7 @@ class TracingServices(FtraceServices):
 
     def trace_control(self, cpu: int, probe: int, ip: int, parent_ip: int) -> int:
         """Execute the command that set_ftrace_filter has set for a function."""
-        return self._array.commands.control(cpu, probe, ip, parent_ip)
+        return self._array.control(cpu, probe, ip, parent_ip)
 
     def callers(self, vcpu: Vcpu, ip: int, *, back: bool = False) -> Sequence[int]:
         """Return a traced function and its callers, as the return addresses of their calls."""

@@ -21,10 +21,13 @@ from ..errors import TracefsError
 from ..events.hist import Names
 from ..ftrace.callers import Callers
 from ..ftrace.ftrace import Ftrace
+from ..ftrace.guestarray import GuestArray
 from ..ftrace.latency import TRACERS as LATENCY_TRACERS
 from ..ftrace.latency import LatencyTracer, MaxTrace
 from ..ftrace.ops import FtraceHash, FtraceOps
+from ..ftrace.opslist import SiteArea
 from ..ftrace.pids import followed
+from ..ftrace.probes import PART as PROBES_PART
 from ..ftrace.stacktrace import StackTracer
 from ..ftrace.tracepoint import Tracepoint
 from ..kernel.kallsyms import Kallsyms
@@ -39,12 +42,14 @@ from ..trace.text.dumptext import dump_text
 from ..trace.text.graphtext import graph_text
 from ..trace.text.textcontext import TextContext
 from ..trace.text.tracetext import TraceText
-from .basearray import FORKS, FUNCTION, NOP, BaseArray
+from .basearray import FORKS, FUNCTION, GUEST_OPTIONS, NOP, BaseArray
 from .commands import Commands
 from .event import TraceEvent
 from .events.eventfile import EventFiles
 from .events.kernel import KernelEvents
+from .events.marker import MarkerEvent
 from .events.pids import EventPids
+from .events.triggers import Triggered
 from .fprobes import Fprobes
 from .graph import Graph
 from .latency import OVERWRITE, Latency
@@ -61,9 +66,6 @@ RECORDING_NAMES = (FUNCTION_GRAPH, *LATENCY_TRACERS, FUNCTION)
 
 In the kernel, the latency tracers record them themselves, in their own probes.
 """
-
-PRINTK = "trace_printk_on"
-"""The guest variable for the option trace_printk."""
 
 FUNCTION_TRACE_CALL = "function_trace_call"
 """The guest function that the function tracer registers."""
@@ -92,6 +94,21 @@ class OtherArray(Protocol):
         """The tasks whose functions it traces."""
         ...
 
+    @property
+    def event_pids(self) -> Pids:
+        """The tasks whose events it writes."""
+        ...
+
+    @property
+    def commands(self) -> Commands:
+        """The commands of its set_ftrace_filter."""
+        ...
+
+    @property
+    def writing(self) -> bool:
+        """Whether a tracer or an event is on."""
+        ...
+
     def forget(self, ips: Addresses) -> None:
         """Remove call sites that no longer exist from all hashes."""
         ...
@@ -105,18 +122,22 @@ class TraceArray(BaseArray):
     ) -> None:
         function = kallsyms.address(FUNCTION_TRACE_CALL, TRACER)
         ops = None if function is None else FtraceOps("global_ops", function, pid=True)
-        super().__init__(machine, kallsyms, ftrace, ring, ops)
+        guest = GuestArray.top(machine.memory, kallsyms)
+        super().__init__(machine, kallsyms, ftrace, ring, ops, guest)
         self._follower = Follower(ring)
         self._forks = [
             Tracepoint.find(machine.memory, kallsyms, name, PID_FOLLOW) for name in FORK_POINTS
         ]
         self.others: tuple[OtherArray, ...] = ()
         """The other trace arrays: the instances."""
+        self.outside: frozenset[int] = frozenset()
+        """Pids that do not end with a guest task: those of processes outside of the guest."""
         self.graph = Graph(machine, kallsyms, ftrace)
         self.callers = Callers(machine, ftrace)
         self.stack = StackTracer(machine, ftrace, kallsyms, self.callers)
         self.profile = Profile(machine, kallsyms, ftrace, self.graph)
-        self.event_files = EventFiles(machine, kallsyms, self.error_log)
+        self.event_files = EventFiles(machine, guest, self.error_log)
+        self.marker = MarkerEvent(self.event_files, self, machine.port.facts.pointer_size)
         self.syscalls = Syscalls(
             *(machine, kallsyms, ftrace, ring, self.event_files, self),
             self._update_record_cmd,
@@ -130,10 +151,11 @@ class TraceArray(BaseArray):
             *(ftrace, kallsyms, ring, self.event_files, self, taken, *callbacks),
             self.error_log,
         )
-        self.event_pids = EventPids(self.event_files, kallsyms)
+        self.event_pids = EventPids(self.event_files)
         tracer = LatencyTracer(machine, kallsyms)
         self.latency = Latency(tracer, self.snapshot, machine.memory, kallsyms)
-        self.commands = Commands(machine, ftrace, self.snapshot, self)
+        area = SiteArea(machine.port.facts, machine.memory, "func_probes", PROBES_PART)
+        self.commands = Commands(machine, ftrace, self.snapshot, self, guest, area)
 
     def follow_others(self) -> None:
         """Record names of tasks, and follow their forks, if any trace array wants it."""
@@ -146,24 +168,35 @@ class TraceArray(BaseArray):
 
     def follow_task(self, pid: int, parent: int) -> None:
         """Add `pid`, which `parent` has forked, to lists of pids, or with 0 remove it."""
+        if not parent and pid in self.outside:
+            return
         lists: list[Pids] = [self.ftrace.pids] if self.options["function-fork"] else []
         lists += [self.event_pids] if self.options["event-fork"] else []
         lists += [each.pids for each in self.others if each.options["function-fork"]]
+        lists += [each.event_pids for each in self.others if each.options["event-fork"]]
         for each in lists:
             pids, notrace = (followed(old, pid, parent) for old in (each.pids, each.notrace))
             if (pids, notrace) != (each.pids, each.notrace):
                 with suppress(TracefsError):
                     each.set(pids, notrace)
 
-    def set_tracing_on(self, on: bool) -> None:
-        """Start or stop writing events."""
-        self.commands.probes.set_tracing_on(on)
-        super().set_tracing_on(on)
+    def control(self, cpu: int, probe: int, ip: int, parent_ip: int) -> int:
+        """Execute the command of the guest's `probe` in its trace array, as `Commands.control`."""
+        for commands in (self.commands, *(other.commands for other in self.others)):
+            if commands.probes.command_at(probe) is not None:
+                return commands.control(cpu, probe, ip, parent_ip)
+        return -errno.EINVAL
 
     def save(self) -> Restore:
         """Return a function that restores tracer, events and settings, after `ftrace`."""
         owned = (self.graph, self.stack, self.profile, self.syscalls, self.fprobes)
-        owned_too = (self.event_files, self.event_pids, self.kernel_events, self.latency)
+        owned_too = (
+            self.marker,
+            self.event_files,
+            self.event_pids,
+            self.kernel_events,
+            self.latency,
+        )
         kept = in_order(attributes(self, "others"), self.commands.save())
         return in_order(super().save(), kept, *(each.save() for each in (*owned, *owned_too)))
 
@@ -177,6 +210,17 @@ class TraceArray(BaseArray):
     def events(self) -> Sequence[TraceEvent]:
         """All events that exist now."""
         return [*self.kernel_events, *self.syscalls, *self.fprobes]
+
+    @property
+    def triggered(self) -> Sequence[Triggered]:
+        """All events that can have triggers."""
+        return [*self.events, self.marker]
+
+    @property
+    def writing(self) -> bool:
+        """Whether a tracer or an event is on, here or in an instance."""
+        own = self.tracer != NOP or any(event.on for event in self.events)
+        return own or any(other.writing for other in self.others)
 
     def set_tracer(self, name: str) -> None:
         """Switch to the tracer `name` and empty the buffer; no effect if it is on already.
@@ -239,15 +283,9 @@ class TraceArray(BaseArray):
                 self._update_registration(undo)
         if name == OVERWRITE:
             self.ring.set_overwrite(value)
-        elif name == "trace_printk":
-            self._set_printk(value)
+        elif name in GUEST_OPTIONS and self.guest is not None:
+            self.guest.set_flag(GUEST_OPTIONS[name], value)
         self.follow_others()
-
-    def _set_printk(self, on: bool) -> None:
-        """Let messages of the kernel into the trace, or not."""
-        address = self.kallsyms.address(PRINTK, TRACER)
-        if address is not None:
-            self.machine.memory.write_int(address, on, 4)
 
     def _function(self) -> int | None:
         """Return the guest function for the current tracer; None if the guest lacks it."""
@@ -266,6 +304,7 @@ class TraceArray(BaseArray):
         super().forget(ips)
         for other in self.others:
             other.forget(ips)
+            other.commands.forget(ips)
         self.graph.forget(ips)
         self.commands.forget(ips)
         self.stack.forget(ips)
@@ -414,7 +453,7 @@ class TraceArray(BaseArray):
         tracing = (
             self.tracer in RECORDING_NAMES
             or (events and self.options["record-cmd"])
-            or any(other.tracer != NOP for other in self.others)
+            or any(other.writing for other in self.others)
         )
         self.ring.set_record_tgid(events and self.options["record-tgid"])
         self.ring.set_record_cmd(tracing)

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from types import MappingProxyType
 
+from ..abi import TraceIter
 from ..arch import Addresses
 from ..errors import TracefsError
 from ..ftrace.ftrace import Ftrace
+from ..ftrace.guestarray import GuestArray
 from ..ftrace.latency import MaxTrace
 from ..ftrace.ops import FtraceHash, FtraceOps
 from ..kernel.kallsyms import Kallsyms
@@ -67,9 +69,15 @@ OPTIONS: Mapping[str, bool] = MappingProxyType(
         "event-fork": False,
         "function-trace": True,
         "function-fork": False,
+        "stacktrace": False,
     }
 )
 """The supported options, in the kernel's order and with its defaults."""
+
+GUEST_OPTIONS: Mapping[str, TraceIter] = MappingProxyType(
+    {"trace_printk": TraceIter.PRINTK, "stacktrace": TraceIter.STACKTRACE}
+)
+"""The options that the guest obeys."""
 
 TOP_OPTIONS = ("trace_printk", "record-cmd")
 """Those that only the top array has."""
@@ -88,6 +96,9 @@ _TEXT_OPTIONS = (*_TEXT, "annotate", "record-tgid", "context-info", "irq-info")
 class BaseArray:
     """A trace array without what only the top one has; its function tracer may be missing."""
 
+    prefix = ""
+    """How the guest's functions of its function tracer begin."""
+
     def __init__(
         self,
         machine: Machine,
@@ -95,10 +106,9 @@ class BaseArray:
         ftrace: Ftrace,
         ring: RingBuffer,
         ops: FtraceOps | None,
-        *,
-        address: int = 0,
+        guest: GuestArray | None,
     ) -> None:
-        """`address` is that of the guest's `struct trace_array`, 0 for the top array."""
+        """`guest` is None for a kernel that cannot be traced."""
         self.machine = machine
         self.kallsyms = kallsyms
         self.ftrace = ftrace
@@ -114,7 +124,11 @@ class BaseArray:
         self.error_log = ErrorLog(lambda: max(vcpu.ticks for vcpu in machine.vcpus))
         self.snapshot = Snapshot(ring, self)
         self.tasks = SavedTasks(machine, kallsyms)
-        self._address = address
+        self.guest = guest
+        """Its `struct trace_array` in the guest."""
+        if guest is not None:
+            guest.set("tracing_is_on", 1)
+            guest.set_flag(TraceIter.PRINTK, True)
         self._clocks = TraceClocks(machine, kallsyms)
         self._registered = False
 
@@ -136,6 +150,8 @@ class BaseArray:
     def set_tracing_on(self, on: bool) -> None:
         """Start or stop writing events."""
         self.tracing_on = on
+        if self.guest is not None:
+            self.guest.set("tracing_is_on", on)
         self._update_recording()
 
     def set_cpumask(self, mask: int) -> None:
@@ -184,14 +200,12 @@ class BaseArray:
         self.snapshot.clear()
 
     def mark(self, text: str) -> None:
-        """Make the guest write `text` as events, one for each `MARK_SIZE` bytes.
+        """Make the guest write `text` as events, one line for each `MARK_SIZE` bytes.
 
         Raises `TracefsError` (EBADF: recording is off, ENODEV: the kernel does not support
         it) and `GuestError`.
         """
         data = text.encode("utf-8", "surrogateescape")
-        if not data.endswith(b"\n"):
-            data += b"\n"
         for start in range(0, len(data), MARK_SIZE):
             self._write_mark("tracing_mark_write", data[start : start + MARK_SIZE])
 
@@ -207,14 +221,14 @@ class BaseArray:
     def _write_mark(self, name: str, data: bytes) -> None:
         """Have the guest function `name` write `data`."""
         function = self.kallsyms.address(name, TRACER)
-        if function is None:
+        if function is None or self.guest is None:
             raise TracefsError(errno.ENODEV)
         memory = self.machine.memory
         place = self.machine.port.facts.map.host_stack + _MARK_OFFSET
         if memory.region_at(place) is None:
             memory.map(place, MARK_SIZE * _MARK_PAGES, "trace_marker", executable=False)
         memory.write(place, data)
-        arguments = (place, len(data), self._address)
+        arguments = (place, len(data), self.guest.address)
         result = self.machine.requests.call(function, arguments, MARKER_COMM)
         if result >> (8 * memory.pointer_size - 1):
             raise TracefsError(errno.EBADF)
@@ -225,7 +239,7 @@ class BaseArray:
     def function_trace_call(self) -> str:
         """The guest function that the function tracer registers, by its options."""
         stack = "stack_" if self.function_options[FUNC_STACK_TRACE] else ""
-        return f"{'array_' if self._address else ''}function_{stack}trace_call"
+        return f"{self.prefix}function_{stack}trace_call"
 
     def _set_function_option(self, name: str, value: bool) -> None:
         """Change the function that the tracer registers; if it is on, register it again."""

@@ -63,8 +63,8 @@ class FprobeEvent:
 
     @property
     def on(self) -> bool:
-        """Whether its function is probed."""
-        return self.ops is not None
+        """Whether it is made for the top trace array."""
+        return self.file.made
 
     @property
     def fields(self) -> list[Field]:
@@ -197,7 +197,7 @@ class Fprobes:
         self._drop(chosen)
 
     def _drop(self, chosen: list[FprobeEvent]) -> None:
-        if any(event.on for event in chosen):
+        if any(event.file.attached for event in chosen):
             raise TracefsError(errno.EBUSY)
         for event in chosen:
             if event.filter.text:
@@ -214,7 +214,7 @@ class Fprobes:
         Raises `TracefsError` (EINVAL if the port saves no registers, ENOENT if the function
         was unloaded, EBUSY with too many users, ENODEV) and `FtraceBug`.
         """
-        if on == event.on:
+        if on == (event.ops is not None):
             return
         if event.ops is not None:
             self._ftrace.unregister(event.ops)

@@ -176,14 +176,14 @@ class Syscalls:
         layout = abi.syscall_event(self._byteorder)
         entry = np.zeros((), layout)
         for name, way in (("enter", ways[False]), ("exit", ways[True])):
-            entry[name] = way.number if way.on else 0
+            entry[name] = way.number if way.file.attached else 0
         entry["nb_args"] = len(call.arguments)
         self._memory.write(self._guest.table + call.nr * layout.itemsize, entry.tobytes())
         side = int(changed.event.exit)
         tracepoint = np.zeros((), self._layout)
         tracepoint["func"] = self._guest.functions[side]
         tracepoint["enabled"] = any(
-            each.on for each in self._events if each.event.exit == changed.event.exit
+            each.file.attached for each in self._events if each.event.exit == changed.event.exit
         )
         self._memory.write(self._guest.tracepoints[side], tracepoint.tobytes())
         self._switched()

@@ -33,7 +33,7 @@ def test_no_page_of_the_tracer_evicts_the_cpu_local_pages(arch: str) -> None:
     assert not local & set().union(*(colours(each.address, each.size) for each in regions))
 
 
-CONTROLS = ("fgraph", "fprofiler", "latency", "ftrace_ops_list", "func_probes", "tracing_is_on")
+CONTROLS = ("fgraph", "fprofiler", "latency", "ftrace_ops_list", "global_trace")
 """What the tracers read at each call. Tables that few events need come after these."""
 
 

@@ -54,6 +54,8 @@ class Clients:
         self._session = session
         self._socket = _connected()
         self._known: set[int] = set()
+        """Processes that are clients."""
+        self._ended: set[int] = set()
 
     def close(self) -> None:
         """Listen no more."""
@@ -69,6 +71,15 @@ class Clients:
     def repeat(self) -> None:
         """Let guest tasks do what clients have done since the last call."""
         steps = self._steps()
+        array = self._session.boot.array
+        array.outside = frozenset(self._known)
+        self._execute(steps)
+        # The guest's task ends after each step, but its pid stays in use as long as the client.
+        for pid in self._ended:
+            array.follow_task(pid, 0)
+        self._ended.clear()
+
+    def _execute(self, steps: list[Step]) -> None:
         function = self._session.boot.kallsyms.address(_FUNCTION)
         if not steps or function is None or not self._seen():
             return
@@ -88,9 +99,7 @@ class Clients:
         boot = self._session.boot
         if boot.ftrace.patcher.held or not boot.machine.alive:
             return False
-        return bool(boot.ftrace.records.flagged(Flag.ENABLED).any()) or any(
-            event.on for event in boot.array.events
-        )
+        return bool(boot.ftrace.records.flagged(Flag.ENABLED).any()) or boot.array.writing
 
     def _steps(self) -> list[Step]:
         """Return what clients have done."""
@@ -107,8 +116,9 @@ class Clients:
                     steps.append(Step(group, 0, True))
                 else:
                     step.executed = True
-            elif what == _EXIT and pid == group:
-                self._known.discard(pid)
+            elif what == _EXIT and pid == group and pid in self._known:
+                self._known.remove(pid)
+                self._ended.add(pid)
         return steps
 
     def _events(self) -> Iterator[tuple[int, int, int, int, int]]:

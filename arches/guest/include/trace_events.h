@@ -16,7 +16,6 @@
 
 /* Types of events in the ring buffer; system calls and fprobes have those after them. */
 #define FIRST_TRACE_EVENT_ID 0x20
-#define TRACE_EVENT_FILES 0x480 /* types that can have a filter and triggers: all below it */
 
 struct trace_event_field {
 	const char *type; /* in C; 0 ends the list */
@@ -34,19 +33,6 @@ struct trace_event_call {
 
 /* In order of their types; ends with a null pointer. */
 extern const struct trace_event_call *const trace_events[];
-
-/*
- * The switches of an event, indexed by its type and written by the host. It makes a list
- * first, then its address here, and no CPU is in the tracer meanwhile.
- */
-struct trace_event_file {
-	u32 enabled;       /* the event is made, for its triggers if not for the buffer */
-	u32 soft_disabled; /* it is not written; event triggers change this */
-	u64 filter;        /* struct filter_pred array; 0: all events pass */
-	u64 triggers;      /* first struct event_trigger, or 0 */
-};
-
-extern struct trace_event_file trace_event_files[TRACE_EVENT_FILES];
 
 /* One test of a filter; evaluation starts at the first. */
 struct filter_pred {
@@ -102,9 +88,12 @@ struct event_trigger {
 #define TRIGGER_ENABLE_HIST 19
 #define TRIGGER_DISABLE_HIST 20
 
-/* Execute those due before or after the event is written; return whether it gets a stack trace. */
-int event_triggers_call(struct trace_event_file *file, const struct trace_entry *entry, u32 size,
-			unsigned long ip, int after);
+/*
+ * Execute the triggers of the event `file` of `tr` that are due before or after it is written;
+ * return whether it gets a stack trace.
+ */
+int event_triggers_call(struct trace_array *tr, struct trace_event_file *file,
+			const struct trace_entry *entry, u32 size, unsigned long ip, int after);
 
 /* A histogram. */
 struct hist_field {
@@ -145,9 +134,6 @@ struct hist_trigger {
 void hist_trigger_update(struct hist_trigger *hist, const struct trace_entry *entry, u32 size,
 			 unsigned long ip);
 
-/* The tasks whose events are written, as struct ftrace_pids; 0: all. */
-extern volatile unsigned long trace_event_pid_list;
-
 /* What a function that makes an event keeps. */
 struct trace_event_context {
 	u32 irqs_off, recursion;
@@ -166,7 +152,8 @@ trace_event_begin(struct trace_event_context *context)
 	return 0;
 }
 
-/* Write the event of `size` bytes, if it shall be; `ip` is in the function that it is about. */
+/* Write the event of `size` bytes to each trace array that wants it; `ip` is in the function
+ * that it is about. */
 void trace_event_commit(const struct trace_event_context *context, u32 type,
 			struct trace_entry *entry, u32 size, unsigned long ip);
 

@@ -22,15 +22,16 @@ static int trigger_counts(struct event_trigger *trigger)
 	return 1;
 }
 
-static void trigger_traceon(struct event_trigger *trigger, unsigned long ip)
+static void trigger_traceon(struct trace_array *tr, struct event_trigger *trigger,
+			    unsigned long ip)
 {
 	u32 on = trigger->command == FUNC_PROBE_TRACEON;
 
-	if (on == tracing_is_on || !trigger_counts(trigger))
+	if (on == tr->tracing_is_on || !trigger_counts(trigger))
 		return;
-	tracing_is_on = on;
+	tr->tracing_is_on = on;
 	hypercall(HC_TRACE_CONTROL,
-		  (unsigned long)&func_probes[2 * (trigger->command - 1)], ip, 0, 0);
+		  (unsigned long)&tr->probes[2 * (trigger->command - 1)], ip, 0, 0);
 }
 
 static void trigger_enable_event(struct event_trigger *trigger)
@@ -63,18 +64,17 @@ static int changes_buffer(const struct event_trigger *trigger)
 	return trigger->command < TRIGGER_ENABLE_EVENT;
 }
 
-static int trigger_call(struct event_trigger *trigger, const struct trace_entry *entry, u32 size,
-			unsigned long ip)
+static int trigger_call(struct trace_array *tr, struct event_trigger *trigger,
+			const struct trace_entry *entry, u32 size, unsigned long ip)
 {
 	switch (trigger->command) {
 	case FUNC_PROBE_TRACEON:
 	case FUNC_PROBE_TRACEOFF:
-		trigger_traceon(trigger, ip);
+		trigger_traceon(tr, trigger, ip);
 		return 0;
 	case FUNC_PROBE_SNAPSHOT:
 		if (trigger_counts(trigger))
-			tracing_snapshot_instance(
-				&func_probes[2 * (FUNC_PROBE_SNAPSHOT - 1)], ip, 0);
+			tracing_snapshot_instance(tr, ip, 0);
 		return 0;
 	case FUNC_PROBE_STACKTRACE:
 		return trigger_counts(trigger);
@@ -96,21 +96,21 @@ static int trigger_call(struct event_trigger *trigger, const struct trace_entry 
 /*
  * Execute the triggers of `file` before (`after` 0) or after the event is written. In the kernel,
  * a trigger with a condition looks at an event for which space is reserved already, so that it
- * can stop tracing only after that event.
+ * can stop tracing only after that event. For a text of trace_marker that is always so.
  */
-int event_triggers_call(struct trace_event_file *file, const struct trace_entry *entry, u32 size,
-			unsigned long ip, int after)
+int event_triggers_call(struct trace_array *tr, struct trace_event_file *file,
+			const struct trace_entry *entry, u32 size, unsigned long ip, int after)
 {
 	struct event_trigger *first = (struct event_trigger *)(unsigned long)file->triggers, *trigger;
-	int conditional = 0, stack = 0;
+	int reserved = file == &tr->event_files[TRACE_PRINT], stack = 0;
 
 	for (trigger = first; trigger; trigger = (void *)(unsigned long)trigger->next)
-		conditional |= trigger->filter != 0;
+		reserved |= trigger->filter != 0;
 	for (trigger = first; trigger; trigger = (void *)(unsigned long)trigger->next) {
-		int late = conditional && changes_buffer(trigger);
+		int late = reserved && changes_buffer(trigger);
 
 		if (late == after && trigger_matches(trigger, entry, size))
-			stack |= trigger_call(trigger, entry, size, ip);
+			stack |= trigger_call(tr, trigger, entry, size, ip);
 	}
 	return stack;
 }

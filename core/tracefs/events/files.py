@@ -18,6 +18,7 @@ from ..ftrace_events import files as ftrace_event_files
 from ..number import switch
 from ..tree import Directory, File, Node
 from .filters import FilterFile, SystemFilterFile
+from .marker import MarkerEvent
 from .triggers import files as trigger_files
 
 
@@ -32,6 +33,11 @@ class HasEvents(Protocol):
     @property
     def events(self) -> Sequence[TraceEvent]:
         """All events that exist now."""
+        ...
+
+    @property
+    def marker(self) -> MarkerEvent:
+        """The event of trace_marker."""
         ...
 
 
@@ -172,7 +178,7 @@ class _Events(Directory):
         super().__init__({})
         self._array = array
         self._texts: dict[str, str] = {}
-        self._fixed = ftrace_event_files(array.ring.layout.pointer_size)
+        self._fixed = ftrace_event_files(array.ring.layout.pointer_size, array.marker.files)
 
     @property
     def entries(self) -> Mapping[str, Node]:

@@ -77,6 +77,11 @@ class TriggerServices(Protocol):
         """All events that exist now."""
         ...
 
+    @property
+    def triggered(self) -> Sequence[Triggered]:
+        """All events that can have triggers."""
+        ...
+
     def allocate_snapshot(self) -> None:
         """Make a spare buffer."""
         ...
@@ -305,7 +310,7 @@ class EventTriggers:
 
     def _everywhere(self) -> Iterator[Trigger]:
         """Yield the triggers of all events."""
-        for event in self._services.events:
+        for event in self._services.triggered:
             yield from event.triggers.triggers
 
     def _add_hist(self, hist: Hist, condition: str | None) -> None:
