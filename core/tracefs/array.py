@@ -258,12 +258,21 @@ class TraceArray(BaseArray):
     @property
     def all_options(self) -> Mapping[str, bool]:
         """All options, including those of every tracer, and whether they are on."""
-        return {**self.options, **self.graph.options, **self.function_options}
+        return {
+            **self.options,
+            **self.graph.options,
+            **self.function_options,
+            **self.nop_options,
+        }
 
     @property
     def tracer_options(self) -> Mapping[str, bool]:
         """The options of the current tracer."""
-        own = {FUNCTION_GRAPH: self.graph.options, FUNCTION: self.function_options}
+        own = {
+            FUNCTION_GRAPH: self.graph.options,
+            FUNCTION: self.function_options,
+            NOP: self.nop_options,
+        }
         return own.get(self.tracer, {})
 
     def set_option(self, name: str, value: bool) -> None:
@@ -273,6 +282,9 @@ class TraceArray(BaseArray):
             return
         if name in self.function_options:
             self._set_function_option(name, value)
+            return
+        if name in self.nop_options:
+            self._set_nop_option(name, value)
             return
         if name not in self.options or (name == OVERWRITE and self.latency.on and not value):
             raise TracefsError(errno.EINVAL)

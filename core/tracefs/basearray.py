@@ -29,6 +29,7 @@ from .cmdlines import SavedTasks
 from .errorlog import ErrorLog
 from .latency import FORMAT, OVERWRITE, kernel_release
 from .snapshot import Snapshot
+from .traces import BLOCK, PAUSE_ON_TRACE
 
 NOP = "nop"
 FUNCTION = "function"
@@ -56,8 +57,10 @@ OPTIONS: Mapping[str, bool] = MappingProxyType(
         "verbose": False,
         "raw": False,
         "hex": False,
+        BLOCK: False,
         "trace_printk": True,
         "annotate": True,
+        "printk-msg-only": False,
         "context-info": True,
         FORMAT: False,
         "record-cmd": True,
@@ -67,6 +70,7 @@ OPTIONS: Mapping[str, bool] = MappingProxyType(
         "irq-info": True,
         "markers": True,
         "event-fork": False,
+        PAUSE_ON_TRACE: False,
         "function-trace": True,
         "function-fork": False,
         "stacktrace": False,
@@ -74,12 +78,17 @@ OPTIONS: Mapping[str, bool] = MappingProxyType(
 )
 """The supported options, in the kernel's order and with its defaults."""
 
+NOP_OPTIONS: Mapping[str, bool] = MappingProxyType(
+    {"test_nop_accept": False, "test_nop_refuse": False}
+)
+"""The options of `nop`, an example for who writes a tracer: it refuses to change one of them."""
+
 GUEST_OPTIONS: Mapping[str, TraceIter] = MappingProxyType(
     {"trace_printk": TraceIter.PRINTK, "stacktrace": TraceIter.STACKTRACE}
 )
 """The options that the guest obeys."""
 
-TOP_OPTIONS = ("trace_printk", "record-cmd")
+TOP_OPTIONS = ("trace_printk", "printk-msg-only", "record-cmd")
 """Those that only the top array has."""
 
 FORKS = ("function-fork", "event-fork")
@@ -91,6 +100,7 @@ FUNCTION_OPTIONS: Mapping[str, bool] = MappingProxyType({FUNC_STACK_TRACE: False
 
 _TEXT = ("print-parent", "sym-offset", "sym-addr", "verbose", "raw", "hex")
 _TEXT_OPTIONS = (*_TEXT, "annotate", "record-tgid", "context-info", "irq-info")
+_NOP_SAYS = "nop_{name} flag set to {value:d}: we {verb}. Now cat trace_options to see the result"
 
 
 class BaseArray:
@@ -121,6 +131,8 @@ class BaseArray:
         self.buffer_percent = BUFFER_PERCENT
         self.options = dict(OPTIONS)
         self.function_options = dict(FUNCTION_OPTIONS)
+        self.nop_options = dict(NOP_OPTIONS)
+        self._pauses = 0
         self.error_log = ErrorLog(lambda: max(vcpu.ticks for vcpu in machine.vcpus))
         self.snapshot = Snapshot(ring, self)
         self.tasks = SavedTasks(machine, kallsyms)
@@ -135,7 +147,7 @@ class BaseArray:
     def save(self) -> Restore:
         """Return a function that restores tracer and settings, after `ftrace`."""
         kept = ("tracer", "tracing_on", "clock", "tracing_cpumask", "_registered", "buffer_percent")
-        parts = [attributes(self, *kept, "options", "function_options")]
+        parts = [attributes(self, *kept, "options", "function_options", "nop_options")]
         if self.ops is not None:
             parts.append(self.ops.save())
         return in_order(*parts, self.error_log.save(), self.snapshot.save())
@@ -159,9 +171,14 @@ class BaseArray:
         self.tracing_cpumask = mask & ((1 << self.cpus) - 1)
         self._update_recording()
 
+    def pause(self, on: bool) -> None:
+        """Write no events, though `tracing_on` stays as it is, until all who paused have ended."""
+        self._pauses += 1 if on else -1
+        self._update_recording()
+
     def _update_recording(self) -> None:
         for cpu in range(self.cpus):
-            on = self.tracing_on and bool(self.tracing_cpumask >> cpu & 1)
+            on = self.tracing_on and bool(self.tracing_cpumask >> cpu & 1) and not self._pauses
             self.ring.set_recording(on, cpu)
 
     @property
@@ -241,6 +258,17 @@ class BaseArray:
         stack = "stack_" if self.function_options[FUNC_STACK_TRACE] else ""
         return f"{self.prefix}function_{stack}trace_call"
 
+    def _set_nop_option(self, name: str, value: bool) -> None:
+        """Change an option of `nop`, or refuse, and say so in the kernel's log (`nop_set_flag`)."""
+        refused = name != "test_nop_accept"
+        short, verb = name.removeprefix("test_nop_"), "refuse" if refused else "accept"
+        now = max(vcpu.ticks for vcpu in self.machine.vcpus)
+        said = _NOP_SAYS.format(name=f"test_{short}", value=value, verb=verb)
+        self.machine.dmesg.write(now, said)
+        if refused:
+            raise TracefsError(errno.EINVAL)
+        self.nop_options[name] = value
+
     def _set_function_option(self, name: str, value: bool) -> None:
         """Change the function that the tracer registers; if it is on, register it again."""
         with self.ftrace.change() as undo:
@@ -300,6 +328,13 @@ class BaseArray:
 
     # Text
 
+    @property
+    def _message_only(self) -> bool:
+        """Whether rows of trace_printk and trace_marker show only the message."""
+        return self.options.get("trace_printk", False) and self.options.get(
+            "printk-msg-only", False
+        )
+
     def cmdlines(self) -> Mapping[int, str]:
         """Return the names of tasks by pid, as the guest saved them."""
         return self.tasks.names()
@@ -337,6 +372,7 @@ class BaseArray:
             section = section or MaxTrace(time_start=self.ring.time_start)
             latency = LatencyFormat(kernel_release(self.machine.memory, self.kallsyms), section)
         options = {name.replace("-", "_"): self.options[name] for name in _TEXT_OPTIONS}
+        options["printk_msg_only"] = self._message_only
         return TextContext(
             symbols=self.kallsyms,
             options=TextOptions(**options),

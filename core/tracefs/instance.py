@@ -259,17 +259,20 @@ class Instance(BaseArray):
     @property
     def all_options(self) -> Mapping[str, bool]:
         """All options, including those of every tracer, and whether they are on."""
-        return {**self.options, **self.function_options}
+        return {**self.options, **self.function_options, **self.nop_options}
 
     @property
     def tracer_options(self) -> Mapping[str, bool]:
         """The options of the current tracer."""
-        return self.function_options if self.tracer == FUNCTION else {}
+        return self.function_options if self.tracer == FUNCTION else self.nop_options
 
     def set_option(self, name: str, value: bool) -> None:
         """Change an option. Raises `TracefsError` (EINVAL: no such option) and `FtraceBug`."""
         if name in self.function_options:
             self._set_function_option(name, value)
+            return
+        if name in self.nop_options:
+            self._set_nop_option(name, value)
             return
         if name not in self.options:
             raise TracefsError(errno.EINVAL)

@@ -27,6 +27,9 @@ MOUNT_POINTS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 class Handle:
     """An open file, for a `with` statement; closing may raise errors."""
 
+    acts = False
+    """Whether closing it has an effect though nothing was written."""
+
     def __init__(self, file: File) -> None:
         self._file = file
         self._owner = file.owner
