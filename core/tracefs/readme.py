@@ -25,7 +25,8 @@ Functions
         in MODULE; !WORD removes. > replaces the list, >> adds to it.
         In set_ftrace_filter, WORD:COMMAND[:COUNT] executes a command when one
         of them is called, at most COUNT times: traceon, traceoff, stacktrace,
-        snapshot, dump and cpudump (into dmesg); !WORD:COMMAND[:0] removes it.
+        snapshot, dump and cpudump (into dmesg), enable_event:GRP:EVENT and
+        disable_event:GRP:EVENT; !WORD:COMMAND[:0] removes it.
   set_ftrace_pid                    the tasks to trace, by pid; empty means all
   set_ftrace_notrace_pid            the tasks not to trace
   options/function-fork             1: these lists follow forks and exits; as
@@ -45,7 +46,13 @@ Tracing
   trace_marker_raw                  bytes: a number of 4 bytes, and data
   trace_clock                       the clock of time stamps, [in use]
   trace_options, options/           options of the text and of the tracers
-  options/func_stack_trace          1: each event is followed by its callers
+  options/func_stack_trace          1: each call is followed by its callers
+  options/stacktrace                1: so is each event of events/
+  options/pause-on-trace            1: nothing is written while trace is open
+  options/block                     1: poll finds each pipe readable
+  options/printk-msg-only           1: of messages and markers only the text
+  options/test_nop_*                examples of the tracer nop, which accepts
+                                    a change of one and refuses the other
   saved_cmdlines                    names of tasks by pid
   saved_cmdlines_size               number of tasks whose names are kept
   saved_tgids                       thread groups by pid, for events with the
@@ -53,8 +60,9 @@ Tracing
 
 Several traces at once
   instances/                        mkdir NAME makes a trace array with its own
-                                    buffers, function tracer, filter, pids,
-                                    clock, options, markers; rmdir removes it
+                                    buffers, function tracer, events, filter,
+                                    pids, clock, options, markers; rmdir
+                                    removes it
 
 Calls and returns, with current_tracer function_graph
   set_graph_function                functions traced with all they call
@@ -110,8 +118,8 @@ Events of your own
   error_log                         why definitions were refused; > clears it
 
 Events
-  events/GRP/                       sched, irq, timer, kmem, module and
-                                    raw_syscalls; syscalls has sys_enter_CALL
+  events/GRP/                       sched, irq, timer, signal, kmem, module
+                                    and raw_syscalls; syscalls has sys_enter_CALL
                                     and sys_exit_CALL
   events/GRP/EVENT/enable           1 is on, 0 off; GRP/enable and events/enable
                                     switch all events below them
@@ -129,6 +137,7 @@ Events
         .log2 .usecs or .buckets=N, or be stacktrace; :pause, :cont, :clear;
         histograms with one :name= count together
   events/GRP/EVENT/hist             what hist has counted
+  events/ftrace/print/trigger       triggers of each write to trace_marker
   set_event_pid                     the tasks whose events are written
   set_event_notrace_pid             the tasks whose events are not written
   available_events                  all events, GRP:EVENT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import select
 import signal
 from pathlib import Path
@@ -90,3 +91,22 @@ def test_steps_follow_the_children_of_clients(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(clients, "_events", lambda: iter(events))
     assert clients._steps() == [Step(10, 11, True), Step(11, 13), Step(10, 0, True)]
     assert clients._known == {10, 13}
+
+
+def test_the_pid_of_a_client_stays_in_a_list_until_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = opened()
+    run = executor(session)
+    run("echo 4242 > set_ftrace_pid; echo 1 > options/function-fork")
+    run("echo function > current_tracer")
+    clients = Clients(session)
+    clients.close()
+    clients._known = {4242}
+    forked = [(1, 4242, 4242, 5151, 5151), (2, 5151, 5151, 0, 0), (0x8000_0000, 5151, 5151, 0, 0)]
+    monkeypatch.setattr(clients, "_events", lambda: iter(forked))
+    clients.repeat()
+    assert run("cat set_ftrace_pid") == "4242\n"
+    assert {"client-4242", "true-5151"} <= {*re.findall(r"\S+-\d+", run("cat trace"))}
+    ended = [(0x8000_0000, 4242, 4242, 0, 0)]
+    monkeypatch.setattr(clients, "_events", lambda: iter(ended))
+    clients.repeat()
+    assert run("cat set_ftrace_pid") == ""
