@@ -41,30 +41,36 @@ static void event_write(const struct trace_entry *entry, u32 size)
 	ring_buffer_unlock_commit();
 }
 
-void trace_event_commit(const struct trace_event_context *context, u32 type,
-			struct trace_entry *entry, u32 size, unsigned long ip)
+void trace_event_deliver(const struct trace_event_context *context, u32 type,
+			 struct trace_entry *entry, u32 size, unsigned long ip)
 {
 	struct trace_event_file *file = &trace_event_files[type];
+	u32 irqs_off = context->irqs_off;
 	int stack = 0;
 
-	*(u32 *)entry = tracing_gen_ctx(type, context->irqs_off);
+	*(u32 *)entry = tracing_gen_ctx(type, irqs_off);
 	entry->pid = this_cpu->pid;
 	if (type >= TRACE_EVENT_FILES) { /* neither filter nor triggers */
 		event_write(entry, size);
-		goto out;
+		return;
 	}
 	if (!file->enabled || trace_event_ignore_pids(context->other_pid))
-		goto out;
+		return;
 	if (file->triggers)
-		stack = event_triggers_call(file, entry, size, ip, 0);
+		stack = event_triggers_call(file, entry, size, ip, irqs_off, 0);
 	if (!file->soft_disabled &&
 	    (!file->filter || filter_match_preds(file->filter, entry, size)))
 		event_write(entry, size);
 	if (file->triggers)
-		stack |= event_triggers_call(file, entry, size, ip, 1);
+		stack |= event_triggers_call(file, entry, size, ip, irqs_off, 1);
 	if (stack)
-		trace_stack_from(ip, context->irqs_off);
-out:
+		trace_stack_from(ip, irqs_off);
+}
+
+void trace_event_commit(const struct trace_event_context *context, u32 type,
+			struct trace_entry *entry, u32 size, unsigned long ip)
+{
+	trace_event_deliver(context, type, entry, size, ip);
 	trace_recursion_end(context->recursion);
 	this_cpu->irqs_disabled = context->irqs_off;
 }
