@@ -50,8 +50,18 @@ static void forget_original_parent(struct task_struct *father)
 	wake_up_all(&reaper->wait_chldexit);
 }
 
+#ifdef __mips__
+#define SIGCHLD 18
+#else
+#define SIGCHLD 17
+#endif
+#define CLD_EXITED 1
+#define TRACE_SIGNAL_IGNORED 1
+
+/* No task has a handler, so what is left of the signal is the end of a wait. */
 static void do_notify_parent(struct task_struct *p)
 {
+	event_signal_generate(SIGCHLD, CLD_EXITED, p->parent, 1, TRACE_SIGNAL_IGNORED);
 	wake_up_all(&p->parent->wait_chldexit);
 }
 

@@ -35,3 +35,4 @@ DEFINE_EVENT(module_load);
 DEFINE_EVENT(module_free);
 DEFINE_EVENT(module_get);
 DEFINE_EVENT(module_put);
+DEFINE_EVENT(signal_generate);

@@ -53,7 +53,8 @@ typedef u8 bool;
 	X(timer_cancel) X(sys_enter) X(sys_exit)                                \
 	X(kmalloc) X(kmem_cache_alloc) X(kfree) X(kmem_cache_free)              \
 	X(mm_page_alloc) X(mm_page_free)                                        \
-	X(module_load) X(module_free) X(module_get) X(module_put)
+	X(module_load) X(module_free) X(module_get) X(module_put)              \
+	X(signal_generate)
 
 #define ID(event) ID_##event,
 enum { BEFORE_FIRST = FIRST_TRACE_EVENT_ID - 1, TRACE_EVENTS(ID) };
@@ -447,6 +448,27 @@ EVENT_CLASS(module_refcnt, MODULE_REFCNT)
 	}
 REFCNT_EVENT(module_get)
 REFCNT_EVENT(module_put)
+
+/* ---- signal ------------------------------------------------------------- */
+
+#define SIGNAL_GENERATE(e, F, A, P, S)                                          \
+	F(e, int, sig) F(e, int, errno) F(e, int, code)                         \
+	A(e, char, comm, 16) F(e, pid_t, pid) F(e, int, group) F(e, int, result)
+EVENT_CLASS(signal_generate, SIGNAL_GENERATE)
+EVENT("signal", signal_generate, signal_generate, "sig=%d errno=%d code=%d comm=%s pid=%d grp=%d res=%d", REC->sig, REC->errno, REC->code, REC->comm, REC->pid, REC->group, REC->result)
+
+void trace_event_signal_generate(int sig, int code, const struct task_fields *p, int group,
+				 int result)
+{
+	BEGIN(signal_generate);
+	entry.sig = sig;
+	entry.code = code;
+	set_comm(entry.comm, p);
+	entry.pid = p->pid;
+	entry.group = group;
+	entry.result = result;
+	COMMIT(signal_generate);
+}
 
 #define CALL(event) &event_##event,
 const struct trace_event_call *const trace_events[] = { TRACE_EVENTS(CALL) 0 };

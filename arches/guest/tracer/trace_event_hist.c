@@ -395,7 +395,8 @@ void hist_trigger_update(struct hist_trigger *hist, const struct trace_entry *en
 	key = hist_scratch_get(HIST_WORDS);
 	if (!key)
 		return;
-	for (u32 n = 0; n < HIST_WORDS; n++)
+	/* Other histograms may have longer keys. */
+	for (u32 n = 0; n < (hist->nr_refs ? HIST_WORDS : hist->key_size / 8); n++)
 		((volatile u64 *)key)[n] = 0;
 	context.refs = key + HIST_KEY_SIZE / 8;
 	for (u32 n = 0; n < hist->nr_keys && n < HIST_KEYS_MAX; n++)
