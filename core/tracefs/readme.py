@@ -111,7 +111,7 @@ Events of your own
   error_log                         why definitions were refused; > clears it
 
 Events
-  events/GRP/                       sched, irq, timer, kmem, module and
+  events/GRP/                       sched, irq, timer, kmem, module, signal and
                                     raw_syscalls; syscalls has sys_enter_CALL
                                     and sys_exit_CALL
   events/GRP/EVENT/enable           1 is on, 0 off; GRP/enable and events/enable
