@@ -199,7 +199,12 @@ class TraceType(IntEnum):
 FIRST_TRACE_EVENT_ID = 0x20
 """First `trace_entry.type` of the kernel's trace events, below `FIRST_SYSCALL_ID`."""
 
-LAST_TRACE_EVENT_ID = 0xFF
+LAST_TRACE_EVENT_ID = 0xBF
+
+FIRST_SYNTH_EVENT_ID = 0xC0
+"""First `trace_entry.type` of synthetic events, below `FIRST_SYSCALL_ID`."""
+
+LAST_SYNTH_EVENT_ID = 0xFF
 
 TRACE_EVENT_FILES = 0x480
 """Types below it can have a filter and triggers."""
@@ -208,13 +213,17 @@ FILTER_ACCEPT = 0xFFFF_FFFF
 FILTER_REJECT = 0xFFFF_FFFE
 
 HIST_KEYS_MAX = 3
-HIST_VALS_MAX = 16
-HIST_KEY_SIZE = 256
+HIST_VALS_MAX = 3
+HIST_VARS_MAX = 16
+HIST_KEY_SIZE = 384
 HIST_STACK = 16
+HIST_STRING = 256
+HIST_PARAMS_MAX = 64
+HIST_DIV_SHIFT = 20
 
 
 class FilterKind(IntEnum):
-    """`filter_pred.kind`: what is compared; `hist_field.kind` has the same, and more."""
+    """`filter_pred.kind`: what is compared; `hist_op.kind` has the same, and more."""
 
     NUMBER = 0
     STRING = 1
@@ -224,11 +233,38 @@ class FilterKind(IntEnum):
 
 
 class HistKind(IntEnum):
-    """`hist_field.kind`, if it is not a `FilterKind`."""
+    """`hist_op.kind`, if it is not a `FilterKind`."""
 
     HITCOUNT = 16
     TIMESTAMP = 17
     STACK = 18
+    CONST = 19
+    VAR_REF = 20
+    EXECNAME = 21
+    LOG2 = 22
+    BUCKET = 23
+    UMINUS = 24
+    PLUS = 25
+    MINUS = 26
+    MULT = 27
+    DIV = 28
+    DIV_SHIFT = 29
+
+
+class HistHandler(IntEnum):
+    """`hist_action.handler`: when an action is executed."""
+
+    ONMATCH = 1
+    ONMAX = 2
+    ONCHANGE = 3
+
+
+class HistAction(IntEnum):
+    """`hist_action.action`."""
+
+    SAVE = 1
+    TRACE = 2
+    SNAPSHOT = 3
 
 
 class FilterOp(IntEnum):
@@ -460,31 +496,51 @@ def filter_pred(byteorder: str) -> np.dtype[np.void]:
 
 def event_trigger(byteorder: str) -> np.dtype[np.void]:
     """Return `struct event_trigger`: a command of an event."""
-    fields = [("next", "u8"), ("command", "u4"), ("counted", "u4"), ("count", "i8")]
-    return _layout([*fields, ("filter", "u8"), ("data", "u8")], byteorder)
+    fields: list[Any] = [("next", "u8"), ("command", "u4"), ("counted", "u4"), ("count", "i8")]
+    fields += [("filter", "u8"), ("data", "u8"), ("paused", "u4"), ("unused", "u4")]
+    return _layout(fields, byteorder)
 
 
-_HIST_FIELD = [
-    *(
-        (name, "u4")
-        for name in ("kind", "offset", "size", "is_signed", "log2", "key_offset", "key_size")
-    ),
-    ("unused", "u4"),
-    ("buckets", "u8"),
-]
+def hist_op(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct hist_op`: a step of an expression."""
+    numbers = ("kind", "offset", "size", "is_signed")
+    return _layout([*((name, "u4") for name in numbers), ("value", "u8")], byteorder)
 
 
 def hist_field(byteorder: str) -> np.dtype[np.void]:
-    """Return `struct hist_field`: a key or a value of a histogram."""
-    return _layout(_HIST_FIELD, byteorder)
+    """Return `struct hist_field`: a key, a value or a variable of a histogram."""
+    names = ("first", "nr_ops", "to", "size", "string", "is_string")
+    return _layout([(name, "u4") for name in names], byteorder)
+
+
+def hist_var_ref(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct hist_var_ref`: a reference to a variable of a histogram."""
+    return _layout([("hist", "u8"), ("var", "u4"), ("once", "u4")], byteorder)
+
+
+def hist_action(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct hist_action`: an action of a histogram."""
+    fields: list[Any] = [(name, "u4") for name in ("handler", "action", "ref", "var")]
+    fields += [("event", "u8"), ("value", "u8"), ("taken", "u4"), ("nr_params", "u4")]
+    fields += [("comm", f"S{TASK_COMM_LEN}"), ("key", "u8", (HIST_KEY_SIZE // 8,))]
+    return _layout([*fields, ("params", "u4", (HIST_PARAMS_MAX,))], byteorder)
 
 
 def hist_trigger(byteorder: str) -> np.dtype[np.void]:
     """Return `struct hist_trigger`: a histogram."""
-    numbers = ("nr_keys", "nr_vals", "key_size", "bits", "max", "entries", "paused", "lock")
+    numbers = (
+        *("nr_keys", "nr_vals", "nr_vars", "nr_save", "nr_refs", "nr_actions"),
+        *("key_size", "elt_size", "vars", "comm", "bits", "max", "entries", "unused"),
+    )
     fields: list[Any] = [(name, "u4") for name in numbers]
-    fields += [(name, "u8") for name in ("hits", "drops", "map")]
-    fields += [("keys", _HIST_FIELD, (HIST_KEYS_MAX,)), ("vals", _HIST_FIELD, (HIST_VALS_MAX,))]
+    tables = ("map", "elts", "ops", "fields", "refs", "actions")
+    return _layout([*fields, *((name, "u8") for name in ("hits", "drops", *tables))], byteorder)
+
+
+def synth_event(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct synth_event`: a synthetic event."""
+    fields: list[Any] = [(name, "u4") for name in ("type", "nr_fields", "nr_u64", "unused")]
+    fields.append(("fields", [("kind", "u4"), ("size", "u4")], (HIST_PARAMS_MAX,)))
     return _layout(fields, byteorder)
 
 

@@ -74,7 +74,7 @@ class TracefsTree(Tracefs):
                 **buffer_files(array),
                 **option_files(array),
                 **error_files(array.error_log),
-                **event_files(array, array.fprobes),
+                **event_files(array, array.fprobes, array.synthetic),
                 **event_pid_files(array.event_pids, bits),
                 **stack_files(array.stack, kallsyms, bits),
             }

@@ -18,7 +18,9 @@ import numpy as np
 
 from ..arch import Addresses
 from ..errors import TracefsError
-from ..events.hist import Names
+from ..events.hist import Hist
+from ..events.histtext import Names
+from ..events.synth import SynthEvent
 from ..ftrace.callers import Callers
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.guestarray import GuestArray
@@ -49,6 +51,7 @@ from .events.eventfile import EventFiles
 from .events.kernel import KernelEvents
 from .events.marker import MarkerEvent
 from .events.pids import EventPids
+from .events.synthetic import SynthEvents
 from .events.triggers import Triggered
 from .fprobes import Fprobes
 from .graph import Graph
@@ -105,6 +108,11 @@ class OtherArray(Protocol):
         ...
 
     @property
+    def triggered(self) -> Sequence[Triggered]:
+        """Its events that can have triggers."""
+        ...
+
+    @property
     def writing(self) -> bool:
         """Whether a tracer or an event is on."""
         ...
@@ -151,6 +159,9 @@ class TraceArray(BaseArray):
             *(ftrace, kallsyms, ring, self.event_files, self, taken, *callbacks),
             self.error_log,
         )
+        self.synthetic = SynthEvents(
+            *(self.event_files, self, self._hists, self._reset_all, self._event_switched)
+        )
         self.event_pids = EventPids(self.event_files)
         tracer = LatencyTracer(machine, kallsyms)
         self.latency = Latency(tracer, self.snapshot, machine.memory, kallsyms)
@@ -195,6 +206,7 @@ class TraceArray(BaseArray):
             self.event_files,
             self.event_pids,
             self.kernel_events,
+            self.synthetic,
             self.latency,
         )
         kept = in_order(attributes(self, "others"), self.commands.save())
@@ -209,7 +221,24 @@ class TraceArray(BaseArray):
     @property
     def events(self) -> Sequence[TraceEvent]:
         """All events that exist now."""
-        return [*self.kernel_events, *self.syscalls, *self.fprobes]
+        return [*self.kernel_events, *self.syscalls, *self.fprobes, *self.synthetic]
+
+    def _hists(self) -> Iterator[Hist]:
+        """Yield the histograms of all events, here and in instances."""
+        for array in (self, *self.others):
+            for event in array.triggered:
+                yield from event.triggers.hists
+
+    def synth_event(self, name: str) -> SynthEvent | None:
+        """Return a synthetic event."""
+        found = self.synthetic.find(name)
+        return None if found is None else found.definition
+
+    def synth_address(self, event: SynthEvent) -> int:
+        """Return the address of a synthetic event's `struct synth_event`."""
+        found = self.synthetic.find(event.name)
+        assert found is not None
+        return found.address
 
     @property
     def triggered(self) -> Sequence[Triggered]:
@@ -376,7 +405,7 @@ class TraceArray(BaseArray):
             super().context(in_buffer, overrun, section),
             fprobes=self.fprobes.by_number(),
             syscalls=self.syscalls.by_number,
-            events=self.kernel_events.by_number,
+            events={**self.kernel_events.by_number, **self.synthetic.by_number},
         )
 
     def _switch(self, name: str) -> None:
@@ -449,9 +478,7 @@ class TraceArray(BaseArray):
                 return self.kallsyms.format(address)
             return self.kallsyms.names_of(np.array([address], np.uint64))[0]
 
-        return Names(
-            symbol, self.cmdlines(), {each.syscall.nr: each.syscall.name for each in calls}
-        )
+        return Names(symbol, {each.syscall.nr: each.syscall.name for each in calls})
 
     def _event_switched(self, on: bool) -> None:
         """Prepare the buffers for an event that goes on, or note that one went off."""

@@ -16,7 +16,8 @@ from dataclasses import replace
 from .. import abi
 from ..abi import TraceIter
 from ..errors import MemoryFault, TracefsError
-from ..events.hist import Names
+from ..events.histtext import Names
+from ..events.synth import SynthEvent
 from ..ftrace.guestarray import GuestArray
 from ..ftrace.latency import MaxTrace
 from ..ftrace.ops import FtraceOps
@@ -208,6 +209,14 @@ class Instance(BaseArray):
     def hist_names(self) -> Names:
         """Return the names that histograms of events show."""
         return self._top.hist_names()
+
+    def synth_event(self, name: str) -> SynthEvent | None:
+        """Return a synthetic event."""
+        return self._top.synth_event(name)
+
+    def synth_address(self, event: SynthEvent) -> int:
+        """Return the address of a synthetic event's `struct synth_event`."""
+        return self._top.synth_address(event)
 
     def context(
         self, in_buffer: int = 0, overrun: int = 0, section: MaxTrace | None = None

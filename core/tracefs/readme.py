@@ -114,6 +114,7 @@ Events of your own
         f[:[GRP/]EVENT] FUNC [[NAME=]$argN[:TYPE]] [[NAME=]%REG[:TYPE]]
         is an event at the entry of FUNC with all registers; -:EVENT removes
         one; TYPE is u8 to u64, s8 to s64, x8 to x64 or symbol
+        s:[synthetic/]EVENT TYPE FIELD; ... as in synthetic_events
 
   error_log                         why definitions were refused; > clears it
 
@@ -132,10 +133,7 @@ Events
         traceon, traceoff, stacktrace, snapshot, enable_event:GRP:EVENT,
         disable_event:GRP:EVENT, enable_hist:GRP:EVENT, disable_hist:GRP:EVENT,
         each with [:COUNT] [if FILTER]; !COMMAND removes it
-        hist:keys=FIELD,..[:vals=FIELD,..][:sort=FIELD[.descending]][:size=N]
-        counts; a key may end in .hex .sym .sym-offset .execname .syscall
-        .log2 .usecs or .buckets=N, or be stacktrace; :pause, :cont, :clear;
-        histograms with one :name= count together
+        hist counts; see below
   events/GRP/EVENT/hist             what hist has counted
   events/ftrace/print/trigger       triggers of each write to trace_marker
   set_event_pid                     the tasks whose events are written
@@ -143,6 +141,36 @@ Events
   available_events                  all events, GRP:EVENT
   set_event                         events that are on: GRP:EVENT, GRP:*, EVENT;
                                     !WORD switches off
+
+Histograms of events
+  hist:keys=<field>[,...]           one entry for each value of the keys, which
+                                    can be any field, or the special string
+                                    'stacktrace'; up to three together
+      [:vals=<field>[,...]]         sums for each entry, at most two
+      [:<var1>=<field|var_ref|numeric_literal>[,<var2>=...]]
+                                    variables, one for each entry; $var1 reads
+                                    one, also that of another event whose keys
+                                    have the same values: $GRP.EVENT.var1
+      [:sort=<field>[.descending][,...]] [:size=N] [:clock=CLOCK]
+      [:name=NAME]                  histograms with one name count together
+      [:pause] [:cont] [:clear]     changes one that is there
+      [:<handler>.<action>]... [if FILTER]
+        Fields are those of format, common_timestamp and common_cpu. Keys, values
+        and variables can be computed with + - * / and -(...).
+        FIELD.MODIFIER shows it as .hex .sym .sym-offset .syscall .log2
+        .buckets=N .usecs .percent .graph, or common_pid.execname
+    handlers
+      onmatch(GRP.EVENT)            for each event that is counted
+      onmax(var), onchange(var)     if the $variable has a new maximum or value
+    actions
+      trace(<synthetic_event>,...)  makes that event of variables and fields;
+                                    also written <synthetic_event>(...)
+      save(field,...)               keeps fields of the event in the entry
+      snapshot()                    as the trigger snapshot
+  synthetic_events                  definitions of events that histograms make;
+                                    !NAME removes one. Types are s8 to u64, int,
+                                    long, pid_t, char[N] and so on:
+        echo 'myevent u64 lat; char name[]' >> synthetic_events
 
 Buffers
   buffer_size_kb                    KiB for each CPU

@@ -97,7 +97,11 @@ def layouts(byteorder: str, pointer_size: int) -> dict[str, np.dtype[np.void]]:
         "trace_event_file": abi.trace_event_file(byteorder),
         "filter_pred": abi.filter_pred(byteorder),
         "event_trigger": abi.event_trigger(byteorder),
+        "hist_op": abi.hist_op(byteorder),
         "hist_field": abi.hist_field(byteorder),
+        "hist_var_ref": abi.hist_var_ref(byteorder),
+        "hist_action": abi.hist_action(byteorder),
+        "synth_event": abi.synth_event(byteorder),
         "hist_trigger": abi.hist_trigger(byteorder),
         "latency_control": abi.latency_control(byteorder),
         "critical_section": abi.critical_section(byteorder),
@@ -141,6 +145,8 @@ def test_host_and_guest_agree_on_numbers_of_events() -> None:
         ("FILTER_KIND", abi.FilterKind),
         ("FILTER_OP", abi.FilterOp),
         ("HIST_KIND", abi.HistKind),
+        ("HIST_HANDLER", abi.HistHandler),
+        ("HIST_ACTION", abi.HistAction),
     ):
         assert enumerated(text, prefix) == {each.name: each.value for each in kind}
     triggers = {each.name: each.value for each in abi.TriggerCommand if each.value >= 16}
@@ -148,9 +154,13 @@ def test_host_and_guest_agree_on_numbers_of_events() -> None:
     probes = {each.name: each.value for each in abi.ProbeCommand}
     assert all(probes[each.name] == each.value for each in abi.TriggerCommand if each.value < 16)
     assert enumerated(text, "FIRST")["TRACE_EVENT_ID"] == abi.FIRST_TRACE_EVENT_ID
+    assert enumerated(text, "FIRST")["SYNTH_EVENT_ID"] == abi.FIRST_SYNTH_EVENT_ID
     assert enumerated(text, "TRACE_EVENT")["FILES"] == abi.TRACE_EVENT_FILES
     sizes = enumerated(text, "HIST")
-    for name in ("KEYS_MAX", "VALS_MAX", "KEY_SIZE", "STACK"):
+    for name in (
+        *("KEYS_MAX", "VALS_MAX", "VARS_MAX", "KEY_SIZE"),
+        *("STACK", "STRING", "PARAMS_MAX", "DIV_SHIFT"),
+    ):
         assert sizes[name] == getattr(abi, f"HIST_{name}")
 
 

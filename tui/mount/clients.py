@@ -30,6 +30,8 @@ _LIMIT_NS = 100_000_000
 """Virtual ns that one step may take."""
 
 _FUNCTION = "run_client"
+_PROGRAMS = {"ping": 2}
+"""Programs that the guest has, with their numbers; number 1 stands for all others."""
 
 _CONNECTOR, _CN_PROC, _LISTEN, _DONE = 11, 1, 1, 3
 _HEADER = struct.Struct("=IHHII")  # struct nlmsghdr
@@ -45,6 +47,11 @@ class Step:
     pid: int
     child: int
     executed: bool = False
+
+    @property
+    def program(self) -> int:
+        """Number of the guest's program for what was executed; 0 for nothing."""
+        return _PROGRAMS.get(_comm(self.child or self.pid), 1) if self.executed else 0
 
 
 class Clients:
@@ -86,7 +93,7 @@ class Clients:
         requests = self._session.boot.machine.requests
         for step in steps[-MOST:]:
             try:
-                arguments = (step.pid, step.child, int(step.executed))
+                arguments = (step.pid, step.child, step.program, _nice(step.child or step.pid))
                 requests.call(function, arguments, _comm(step.pid), _LIMIT_NS)
             except GuestError:
                 self.close()  # the machine has stopped, or has no room for tasks
@@ -161,3 +168,11 @@ def _comm(pid: int) -> str:
     except OSError:
         return "client"
     return name.strip().decode("ascii", "replace").replace("\0", "")[:15] or "client"
+
+
+def _nice(pid: int) -> int:
+    """Return the nice value of a process; 0 if it has ended."""
+    try:
+        return os.getpriority(os.PRIO_PROCESS, pid)
+    except OSError:
+        return 0

@@ -106,8 +106,11 @@ DECLARE_EVENT(module_get, (const char *name, unsigned long ip, int refcnt),
 DECLARE_EVENT(module_put, (const char *name, unsigned long ip, int refcnt),
 	      (const char *, unsigned long, int), (name, ip, refcnt))
 
-
+#ifdef __mips__
+#define SIGCHLD 18
+#else
 #define SIGCHLD 17
+#endif
 #define CLD_EXITED 1
 #define TRACE_SIGNAL_IGNORED 1
 

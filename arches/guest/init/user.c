@@ -100,16 +100,39 @@ static int crond_main(void)
 	return 0;
 }
 
+/* Sends echo requests to itself through a pipe, and waits between them. */
+static int ping_main(void)
+{
+	char packet[64] = "ping";
+	int fds[2];
+
+	if (syscall(pipe, fds, 0, 0))
+		return 1;
+	for (int n = 0; n < 3; n++) {
+		syscall(write, fds[1], packet, sizeof(packet));
+		syscall(read, fds[0], packet, sizeof(packet));
+		syscall(nanosleep, 1000000, 0, 0);
+	}
+	syscall(close, fds[0], 0, 0);
+	syscall(close, fds[1], 0, 0);
+	return 0;
+}
+
 /* A process outside that uses this machine's files, and the child that it has forked. */
 struct client {
 	int pid, child, exec;
 };
 
+/* Programs that clients execute here, by number; the first stands for all others. */
+static const char *const client_programs[] = { "/bin/true", "/bin/ping" };
+
 static int client_child(void *data)
 {
 	const struct client *client = data;
 
-	return client->exec ? user_exec("/bin/true") : 0;
+	if (!client->exec)
+		return 0;
+	return user_exec(client_programs[client->exec == 2]);
 }
 
 static int client_main(void *data)
@@ -122,13 +145,18 @@ static int client_main(void *data)
 	return user_wait(user_fork(client_child, data));
 }
 
-/* Do in tasks of the same pids what a client has done; called by the machine as a request. */
-long run_client(long pid, long child, long exec)
+/*
+ * Do in tasks of the same pids what a client has done; called by the machine as a request. `exec`
+ * is 0 or a program's number from 1.
+ */
+long run_client(long pid, long child, long exec, long nice)
 {
 	struct client client = { .pid = pid, .child = child, .exec = exec };
 	int old = set_last_pid(pid - 1);
-	long ret = user_wait(user_fork(client_main, &client));
+	long ret;
 
+	set_user_nice(current, nice);
+	ret = user_wait(user_fork(client_main, &client));
 	set_last_pid(old);
 	return ret;
 }
@@ -186,5 +214,6 @@ const struct user_program user_programs[] = {
 	{ "/sbin/rc", "rc", rc_main },
 	{ "/bin/sh", "sh", sh_main },
 	{ "/bin/true", "true", true_main },
+	{ "/bin/ping", "ping", ping_main },
 	{ NULL, NULL, NULL },
 };

@@ -27,54 +27,59 @@ static int trace_event_ignore_pids(const struct trace_array *tr, s32 other)
 	return list && ignored(list, this_cpu->pid) && (other < 0 || ignored(list, other));
 }
 
-static void event_write(struct trace_array *tr, const struct trace_entry *entry, u32 size,
-			unsigned long ip, u32 irqs_off)
+static void event_write(const struct trace_event_buffer *event)
 {
-	volatile struct ring_buffer_cpu *buffer = array_buffer(tr);
-	u32 words = (size + 3) / 4, *to = array_buffer_lock_reserve(buffer, 4 * words);
-	const u32 *from = (const u32 *)entry;
+	volatile struct ring_buffer_cpu *buffer = array_buffer(event->tr);
+	u32 words = (event->size + 3) / 4, *to = array_buffer_lock_reserve(buffer, 4 * words);
+	const u32 *from = (const u32 *)event->entry;
 
 	if (!to)
 		return;
 	for (u32 n = 0; n < words; n++)
 		to[n] = from[n];
 	array_buffer_unlock_commit(buffer);
-	tracing_record_later(tr);
-	if (tr->flags & TRACE_ITER_STACKTRACE)
-		array_trace_stack_from(buffer, ip, irqs_off);
+	tracing_record_later(event->tr);
+	if (event->tr->flags & TRACE_ITER_STACKTRACE)
+		array_trace_stack_from(buffer, event->ip, event->irqs_off);
 }
 
-static void event_to(struct trace_array *tr, const struct trace_event_context *context, u32 type,
-		     const struct trace_entry *entry, u32 size, unsigned long ip)
+static void event_to(const struct trace_event_buffer *event,
+		     const struct trace_event_file *file, s32 other_pid)
 {
-	struct trace_event_file *file = &tr->event_files[type];
 	int stack = 0;
 
-	if (!file->enabled || trace_event_ignore_pids(tr, context->other_pid))
+	if (!file->enabled || trace_event_ignore_pids(event->tr, other_pid))
 		return;
 	if (file->triggers)
-		stack = event_triggers_call(tr, file, entry, size, ip, 0);
+		stack = event_triggers_call(event, file, 0);
 	if (!file->soft_disabled &&
-	    (!file->filter || filter_match_preds(file->filter, entry, size)))
-		event_write(tr, entry, size, ip, context->irqs_off);
+	    (!file->filter || filter_match_preds(file->filter, event->entry, event->size)))
+		event_write(event);
 	if (file->triggers)
-		stack |= event_triggers_call(tr, file, entry, size, ip, 1);
+		stack |= event_triggers_call(event, file, 1);
 	if (stack)
-		array_trace_stack_from(array_buffer(tr), ip, context->irqs_off);
+		array_trace_stack_from(array_buffer(event->tr), event->ip, event->irqs_off);
+}
+
+void trace_event_deliver(const struct trace_event_context *context, u32 type,
+			 struct trace_entry *entry, u32 size, unsigned long ip)
+{
+	struct trace_event_buffer event = { &global_trace, entry, size, context->irqs_off, ip };
+
+	*(u32 *)entry = tracing_gen_ctx(type, context->irqs_off);
+	entry->pid = this_cpu->pid;
+	if (type >= TRACE_EVENT_FILES) { /* neither filter nor triggers, and none in instances */
+		event_write(&event);
+		return;
+	}
+	for (; event.tr; event.tr = (void *)(unsigned long)event.tr->next)
+		event_to(&event, &event.tr->event_files[type], context->other_pid);
 }
 
 void trace_event_commit(const struct trace_event_context *context, u32 type,
 			struct trace_entry *entry, u32 size, unsigned long ip)
 {
-	struct trace_array *tr;
-
-	*(u32 *)entry = tracing_gen_ctx(type, context->irqs_off);
-	entry->pid = this_cpu->pid;
-	if (type >= TRACE_EVENT_FILES) /* neither filter nor triggers, and none in instances */
-		event_write(&global_trace, entry, size, ip, context->irqs_off);
-	else
-		for (tr = &global_trace; tr; tr = (void *)(unsigned long)tr->next)
-			event_to(tr, context, type, entry, size, ip);
+	trace_event_deliver(context, type, entry, size, ip);
 	trace_recursion_end(context->recursion);
 	this_cpu->irqs_disabled = context->irqs_off;
 }

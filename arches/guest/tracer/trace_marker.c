@@ -67,17 +67,19 @@ static long mark_print(struct trace_array *tr, unsigned long ip, const char *tex
 	this_cpu->trace_recursion = recursion | trace_context();
 	entry = (void *)mark_begin(buffer, TRACE_PRINT, size, irqs_off);
 	if (entry) {
+		struct trace_event_buffer event = { tr, &entry->ent, size, irqs_off, ip };
+
 		triggers = triggers && file->triggers;
 		entry->ip = ip;
 		mark_copy(entry->buf, text, len, size - sizeof(*entry));
 		if (triggers)
-			stack = event_triggers_call(tr, file, &entry->ent, size, ip, 0);
+			stack = event_triggers_call(&event, file, 0);
 		if (len && text[len - 1] != '\n')
 			entry->buf[len] = '\n';
 		array_buffer_unlock_commit(buffer);
 		tracing_record_later(tr);
 		if (triggers)
-			stack |= event_triggers_call(tr, file, &entry->ent, size, ip, 1);
+			stack |= event_triggers_call(&event, file, 1);
 		if (stack)
 			array_trace_stack_from(buffer, EVENT_IP, irqs_off);
 	}

@@ -7,10 +7,12 @@ kernel/trace/trace_events.c; the files' formats in Documentation/trace/events.rs
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from ...errors import TracefsError
+from ...events.synth import GROUP
 from ...trace.buffer.ringbuffer import RingBuffer
 from ..event import TraceEvent, format_text
 from ..fprobes import Fprobes
@@ -19,6 +21,7 @@ from ..number import switch
 from ..tree import Directory, File, Node
 from .filters import FilterFile, SystemFilterFile
 from .marker import MarkerEvent
+from .synthetic import SynthEvents, SynthEventsFile, SynthTraceEvent
 from .triggers import files as trigger_files
 
 
@@ -46,21 +49,36 @@ class DynamicEvents(File):
 
     mode = 0o640
 
-    def __init__(self, fprobes: Fprobes) -> None:
+    def __init__(self, fprobes: Fprobes, synthetic: SynthEvents) -> None:
         self._fprobes = fprobes
+        self._synthetic = synthetic
 
     def read(self) -> str:
         """Return one definition a line."""
-        return "".join(f"{event.fprobe.line}\n" for event in self._fprobes)
+        lines = [event.fprobe.line for event in self._fprobes]
+        lines += [f"s:{GROUP}/{event.definition.line}" for event in self._synthetic]
+        return "".join(f"{line}\n" for line in lines)
 
     def write(self, text: str) -> None:
         """Execute commands, one a line, up to the first that is refused."""
         for line in text.split("\n"):
-            self._fprobes.command(line)
+            synthetic = self._removed(line)
+            if synthetic is not None:
+                self._synthetic.remove(synthetic.name)
+            elif self._synthetic.is_dynamic(line):
+                self._synthetic.dynamic_command(line)
+            else:
+                self._fprobes.command(line)
+
+    def _removed(self, line: str) -> SynthTraceEvent | None:
+        """Return the synthetic event that a line `-:[synthetic/]NAME` removes."""
+        found = re.match(rf"\s*[-!]:(?:{GROUP}/)?(\w+)", line)
+        return None if found is None else self._synthetic.find(found[1])
 
     def truncate(self) -> None:
         """Remove all definitions."""
         self._fprobes.clear()
+        self._synthetic.clear()
 
 
 class Enable(File):
@@ -232,10 +250,11 @@ def _files(event: TraceEvent) -> Directory:
     )
 
 
-def files(array: HasEvents, fprobes: Fprobes) -> Mapping[str, Node]:
+def files(array: HasEvents, fprobes: Fprobes, synthetic: SynthEvents) -> Mapping[str, Node]:
     """Return the files of this module by name."""
     return {
         "available_events": AvailableEvents(array),
-        "dynamic_events": DynamicEvents(fprobes),
+        "dynamic_events": DynamicEvents(fprobes, synthetic),
+        "synthetic_events": SynthEventsFile(synthetic),
         **array_files(array),
     }

@@ -71,12 +71,28 @@ def test_the_guest_forks_and_executes_with_the_given_pids() -> None:
     assert function is not None
     run = executor(session)
     run("echo kernel_clone do_execve > set_ftrace_filter; echo function > current_tracer")
-    session.boot.machine.requests.call(function, (4242, 5151, 1), "client")
+    session.boot.machine.requests.call(function, (4242, 5151, 1, 0), "client")
     trace = run("cat trace")
     assert "client-4242 " in trace and "true-5151 " in trace
     run("echo > trace")
-    session.boot.machine.requests.call(function, (4243, 0, 0), "client")
+    session.boot.machine.requests.call(function, (4243, 0, 0, 0), "client")
     assert "do_execve" not in run("cat trace")
+
+
+def test_the_guest_pings_with_the_given_nice_value() -> None:
+    session = opened()
+    function = session.boot.kallsyms.address("run_client")
+    assert function is not None
+    run = executor(session)
+    run(
+        "echo 1 > events/sched/sched_switch/enable; echo 1 > events/sched/sched_process_exec/enable"
+    )
+    run("echo 1 > events/signal/enable")
+    session.boot.machine.requests.call(function, (4242, 5151, 2, 5), "client")
+    trace = run("cat trace")
+    assert "filename=/bin/ping pid=5151" in trace
+    assert trace.count("prev_comm=ping prev_pid=5151 prev_prio=125 prev_state=S") == 3
+    assert "sig=17 errno=0 code=1 comm=client pid=4242 grp=1 res=1" in trace
 
 
 def test_steps_follow_the_children_of_clients(monkeypatch: pytest.MonkeyPatch) -> None:
