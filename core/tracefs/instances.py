@@ -29,7 +29,7 @@ from .pids import files as pid_files
 from .snapshot import files as snapshot_files
 from .tracers import files as tracer_files
 from .traces import files as trace_files
-from .tree import Directory, File, Node, Owner
+from .tree import Directory, Node, Owner
 
 MOST_BYTES = 64 << 20
 """Most memory that all instances can take, in bytes."""
@@ -56,21 +56,12 @@ class InstanceDirectory(Directory, Owner):
                 **event_files(instance),
             }
         )
-        for file in _files(self):
-            file.owner = self
+        self.own(self)
 
     def save(self) -> Restore:
         """Return a function that restores the instance and the words that wait for a module."""
         waiting = (attributes(file, "waiting") for file in self.filters.values())
         return in_order(self.instance.save(), *waiting)
-
-
-def _files(directory: Directory) -> Iterator[File]:
-    for node in directory.entries.values():
-        if isinstance(node, File):
-            yield node
-        else:
-            yield from _files(node)
 
 
 class Instances(Directory):

@@ -87,6 +87,10 @@ class File:
     owner: Owner | None = None
     """What the file belongs to, if that can be removed."""
 
+    def own(self, owner: Owner | None) -> None:
+        """Let the file belong to `owner`."""
+        self.owner = owner
+
     def ended(self, read_before: bool) -> bool:
         """Whether a reader that finds nothing is at the end, instead of having to wait.
 
@@ -130,6 +134,15 @@ class Directory:
 
     def __init__(self, entries: Mapping[str, Node]) -> None:
         self._entries = MappingProxyType(dict(sorted(entries.items())))
+
+    owner: Owner | None = None
+    """What its files belong to, if that can be removed; also those made when they are read."""
+
+    def own(self, owner: Owner | None) -> None:
+        """Let all files below belong to `owner`."""
+        self.owner = owner
+        for node in self._entries.values():
+            node.own(owner)
 
     @property
     def entries(self) -> Mapping[str, Node]:

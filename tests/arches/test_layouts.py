@@ -140,7 +140,9 @@ def test_host_and_guest_agree_on_layouts(images: Images, name: str) -> None:
 
 
 def test_host_and_guest_agree_on_numbers_of_events() -> None:
-    text = (GUEST / "include" / "trace_events.h").read_text()
+    text = "".join(
+        (GUEST / "include" / f"{name}.h").read_text() for name in ("tracer", "trace_events")
+    )
     for prefix, kind in (
         ("FILTER_KIND", abi.FilterKind),
         ("FILTER_OP", abi.FilterOp),

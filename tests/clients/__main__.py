@@ -74,8 +74,8 @@ def shown(command: str) -> str:
     return command.replace("{dat}", "FILE").replace("{", "").replace("}", "")
 
 
-def tried(machine: Machine, cases: Iterable[Case]) -> Iterable[Result]:
-    """Run `cases` and yield their results."""
+def tried(machine: Machine, cases: Iterable[Case], reset: bool = True) -> Iterable[Result]:
+    """Run `cases`, each on a machine where all is off unless not `reset`; yield their results."""
     programs = {
         "{dynftrace}": [sys.executable, "-m", "dynftrace"],
         "{libtracefs}": [sys.executable, str(Path(__file__).with_name("libtracefs.py"))],
@@ -85,7 +85,8 @@ def tried(machine: Machine, cases: Iterable[Case]) -> Iterable[Result]:
         if missing:
             yield Result(case.name, "UNSUPPORTED", f"no file {missing[0]}")
             continue
-        machine.reset()
+        if reset:
+            machine.reset()
         dat = machine.folder / "case.dat"
         for old in machine.folder.glob("case.dat*"):
             old.unlink()

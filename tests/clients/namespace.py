@@ -145,15 +145,17 @@ _OFF = (
 
 
 @contextmanager
-def machine(arch: str, *options: str) -> Iterator[Machine]:
-    """Mount a machine in this namespace. Raises `NotPossibleError`."""
+def machine(
+    arch: str, *options: str, command: Sequence[str] = ("-m", "dynftrace", "mount")
+) -> Iterator[Machine]:
+    """Mount a machine in this namespace, by Python's `command`. Raises `NotPossibleError`."""
     with tempfile.TemporaryDirectory(prefix="clients.") as name:
         folder = Path(name)
         own, log = folder / "mount", folder / "log"
         own.mkdir()
         with log.open("w") as out:
             mounted = subprocess.Popen(
-                [sys.executable, "-m", "dynftrace", "mount", "--arch", arch, *options, str(own)],
+                [sys.executable, *command, "--arch", arch, *options, str(own)],
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

@@ -79,9 +79,10 @@ class Clients:
         """Let guest tasks do what clients have done since the last call."""
         steps = self._steps()
         array = self._session.boot.array
-        array.outside = frozenset(self._known)
-        self._execute(steps)
         # The guest's task ends after each step, but its pid stays in use as long as the client.
+        array.outside = frozenset(self._known | self._ended)
+        self._execute(steps)
+        array.outside = frozenset(self._known)
         for pid in self._ended:
             array.follow_task(pid, 0)
         self._ended.clear()

@@ -18,7 +18,7 @@ from ..event import TraceEvent, format_text
 from ..fprobes import Fprobes
 from ..ftrace_events import files as ftrace_event_files
 from ..number import switch
-from ..tree import Directory, File, Node
+from ..tree import Directory, File, Node, Owner
 from .filters import FilterFile, SystemFilterFile
 from .marker import MarkerEvent
 from .synthetic import SynthEvents, SynthEventsFile, SynthTraceEvent
@@ -204,11 +204,14 @@ class _Events(Directory):
         groups: dict[str, list[TraceEvent]] = {}
         for event in self._array.events:
             groups.setdefault(event.group, []).append(event)
-        return {
-            "enable": Enable(self._array.events),
-            **self._fixed,
-            **{group: _Group(groups[group], self._texts) for group in sorted(groups)},
-        }
+        return _owned(
+            {
+                "enable": Enable(self._array.events),
+                **self._fixed,
+                **{group: _Group(groups[group], self._texts) for group in sorted(groups)},
+            },
+            self.owner,
+        )
 
 
 class _Group(Directory):
@@ -224,12 +227,23 @@ class _Group(Directory):
     def entries(self) -> Mapping[str, Node]:
         """The files by name."""
         group = self._events[0].group
-        return {
-            "enable": Enable(self._events),
-            "filter": SystemFilterFile(self._events, self._texts, group),
-        } | {
-            event.name: _files(event) for event in sorted(self._events, key=lambda each: each.name)
-        }
+        events = sorted(self._events, key=lambda each: each.name)
+        return _owned(
+            {
+                "enable": Enable(self._events),
+                "filter": SystemFilterFile(self._events, self._texts, group),
+                **{event.name: _files(event) for event in events},
+            },
+            self.owner,
+        )
+
+
+def _owned(entries: Mapping[str, Node], owner: Owner | None) -> Mapping[str, Node]:
+    """Return `entries`, which belong to `owner`."""
+    if owner is not None:
+        for node in entries.values():
+            node.own(owner)
+    return entries
 
 
 def array_files(array: HasEvents) -> Mapping[str, Node]:

@@ -144,7 +144,9 @@ def test_directories_are_made_and_removed_as_in_the_kernel(session: Session, sh:
     assert refused(session, "rmdir", "instances/y") == errno.ENOENT
     assert refused(session, "rmdir", "instances") == errno.EPERM
     assert refused(session, "rmdir", "instances/x/options") == errno.EPERM
-    for path in ("trace", "trace_pipe", "set_ftrace_filter", "options/overwrite", "set_event"):
+    paths = ("trace", "trace_pipe", "set_ftrace_filter", "options/overwrite", "set_event")
+    events = ("enable", "sched/filter", "sched/sched_switch/trigger", "ftrace/print/trigger")
+    for path in (*paths, *(f"events/{each}" for each in events)):
         with session.boot.tracefs.open(f"instances/x/{path}", write=True):
             assert refused(session, "rmdir", "instances/x") == errno.EBUSY
     sh("echo function > instances/x/current_tracer; rmdir instances/x")
@@ -229,8 +231,10 @@ def test_triggers_act_on_its_own_buffers(session: Session, sh: Sh) -> None:
     assert sh("cat instances/x/tracing_on tracing_on") == "0\n1\n"
     assert "traceoff:count=0" in sh("cat instances/x/events/sched/sched_process_exit/trigger")
     assert sh("cat events/sched/sched_process_exit/trigger").startswith("# Available")
-    assert "sched_process_exit" in rows(sh("cat instances/x/trace"))[-1]
-    assert "sched_process_fork" in rows(sh("cat instances/x/snapshot"))[-1]
+    # Both act before the event that they belong to is written.
+    mine, taken = sh("cat instances/x/trace"), sh("cat instances/x/snapshot")
+    assert "sched_process_fork:" in mine and "sched_process_exit:" not in mine
+    assert rows(taken) and "sched_process_fork:" not in taken
     assert rows(sh("cat snapshot")) == []
     sh("rmdir instances/x")
 

@@ -251,7 +251,7 @@ class Names(Kallsyms):
 def syscalls(session: Session, changed: dict[str, int | None]) -> Syscalls:
     names = Names(session.boot.kallsyms, changed)
     machine, ftrace, ring = session.boot.machine, session.boot.ftrace, session.boot.ring
-    files, services = EventFiles(machine, names, session.boot.array.error_log), session.boot.array
+    files, services = EventFiles(machine, None, session.boot.array.error_log), session.boot.array
     return Syscalls(machine, names, ftrace, ring, files, services)
 
 

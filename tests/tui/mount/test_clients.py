@@ -122,7 +122,13 @@ def test_the_pid_of_a_client_stays_in_a_list_until_it_ends(monkeypatch: pytest.M
     clients.repeat()
     assert run("cat set_ftrace_pid") == "4242\n"
     assert {"client-4242", "true-5151"} <= {*re.findall(r"\S+-\d+", run("cat trace"))}
-    ended = [(0x8000_0000, 4242, 4242, 0, 0)]
-    monkeypatch.setattr(clients, "_events", lambda: iter(ended))
+    # Both end, the child after a fork of its own, before any of it is repeated.
+    run("echo > trace")
+    last = [
+        *((1, 4242, 4242, 5152, 5152), (1, 5152, 5152, 5153, 5153)),
+        *((0x8000_0000, pid, pid, 0, 0) for pid in (5153, 5152, 4242)),
+    ]
+    monkeypatch.setattr(clients, "_events", lambda: iter(last))
     clients.repeat()
-    assert run("cat set_ftrace_pid") == ""
+    forks = re.findall(r"-(\d+) .*: kernel_clone <-", run("cat trace"))
+    assert {"4242", "5152"} <= {*forks} and run("cat set_ftrace_pid") == ""

@@ -112,7 +112,8 @@ def test_a_listing_tells_directories_from_files(mounted: Path) -> None:
 
 @needs_fuse
 def test_nothing_is_recorded_while_a_client_reads_trace(mounted: Path) -> None:
-    script = """echo 1 > options/pause-on-trace; exec 3< trace; (echo one > trace_marker) 2>&-; exec 3<&-
+    script = """echo 1 > options/pause-on-trace
+        exec 3< trace; (echo one > trace_marker) 2>&-; exec 3<&-
         echo two > trace_marker; grep -o 'write: .*' trace; echo 0 > options/pause-on-trace"""
     assert sh(mounted, script).endswith("write: two\n")
 
