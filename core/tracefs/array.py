@@ -48,6 +48,7 @@ from .events.eventfile import EventFiles
 from .events.kernel import KernelEvents
 from .events.pids import EventPids
 from .events.synthetic import SynthEvents
+from .events.triggers import Triggered
 from .fprobes import Fprobes
 from .graph import Graph
 from .latency import OVERWRITE, Latency
@@ -184,9 +185,14 @@ class TraceArray(BaseArray):
         """All events that exist now."""
         return [*self.kernel_events, *self.syscalls, *self.fprobes, *self.synthetic]
 
+    @property
+    def triggered(self) -> Sequence[Triggered]:
+        """All events that can have triggers."""
+        return self.events
+
     def _hists(self) -> Iterator[Hist]:
         """Yield the histograms of all events."""
-        for event in self.events:
+        for event in self.triggered:
             yield from event.triggers.hists
 
     def synth_event(self, name: str) -> SynthEvent | None:

@@ -1,10 +1,8 @@
 """Runs the clients against mounted machines, and writes the table of a page.
 
-    python -m tests.clients [--only CLIENT] [--below FOLDER] [--write docs/clients.md]
-                            [--check docs/clients.md]
+    python -m tests.clients [--only CLIENT] [--write docs/clients.md] [--check docs/clients.md]
 
-`CLIENT` is trace-cmd, perf, libtracefs or selftests. `--below trigger` runs only the selftests in
-test.d/trigger. What is not installed is skipped, with a
+`CLIENT` is trace-cmd, perf, libtracefs or selftests. What is not installed is skipped, with a
 reason. `--check` fails if less than three quarters of the cases pass that pass on the page. Needs
 root; see namespace.py.
 """
@@ -108,7 +106,7 @@ def tried(machine: Machine, cases: Iterable[Case]) -> Iterable[Result]:
         yield Result(case.name, "FAIL" if why else "PASS", why.replace("|", "\\|"))
 
 
-def run_all(only: str | None, below: str = "") -> list[Tried]:
+def run_all(only: str | None) -> list[Tried]:
     """Run every client that is installed. Raises `NotPossibleError`."""
     found: list[Tried] = []
     programs = (
@@ -137,7 +135,7 @@ def run_all(only: str | None, below: str = "") -> list[Tried]:
             each.skipped = f"skipped: {selftests.VARIABLE} names no folder with them"
         else:
             with machine(ARCHES[0]) as mounted:
-                each.results += selftests.run(mounted, top, below)
+                each.results += selftests.run(mounted, top)
         found.append(each)
     return found
 
@@ -161,14 +159,13 @@ def main() -> int:
     """Run the clients; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.clients")
     parser.add_argument("--only", choices=("trace-cmd", "perf", "libtracefs", "selftests"))
-    parser.add_argument("--below", default="", metavar="FOLDER")
     parser.add_argument("--write", type=Path, metavar="PAGE")
     parser.add_argument("--check", type=Path, metavar="PAGE")
     options = parser.parse_args()
     began = time.monotonic()
     try:
         enter()
-        found = run_all(options.only, options.below)
+        found = run_all(options.only)
     except NotPossibleError as error:
         print(f"skipped: {error}")
         return 0

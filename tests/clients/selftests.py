@@ -56,20 +56,20 @@ def folder() -> Path | None:
     return found if found is not None and (found / "ftracetest").exists() else None
 
 
-def cases(top: Path, below: str = "") -> list[Path]:
-    """Return the cases to run, or those `below` a folder of test.d."""
-    found = sorted((top / "test.d" / below).rglob("*.tc"))
+def cases(top: Path) -> list[Path]:
+    """Return the cases to run."""
+    found = sorted((top / "test.d").rglob("*.tc"))
     return [case for case in found if str(case.relative_to(top / "test.d")) not in LEFT_OUT]
 
 
-def run(machine: Machine, top: Path, below: str = "") -> Iterator[Result]:
+def run(machine: Machine, top: Path) -> Iterator[Result]:
     """Run the cases, one folder after the other, and yield their results.
 
     A case that does not end fails, and the cases after it are run.
     """
     end = time.monotonic() + SECONDS
-    for place in sorted({case.parent for case in cases(top, below)}):
-        left = [case for case in cases(top, below) if case.parent == place]
+    for place in sorted({case.parent for case in cases(top)}):
+        left = [case for case in cases(top) if case.parent == place]
         while left:
             seconds = min(OF_A_FOLDER_S, end - time.monotonic())
             if seconds <= 0:

@@ -50,18 +50,15 @@ static void forget_original_parent(struct task_struct *father)
 	wake_up_all(&reaper->wait_chldexit);
 }
 
-#ifdef __mips__
-#define SIGCHLD 18
-#else
-#define SIGCHLD 17
-#endif
-#define CLD_EXITED 1
-#define TRACE_SIGNAL_IGNORED 1
+/* Nobody handles signals here, so SIGCHLD is ignored, as it is by default. */
+static void send_signal_locked(int sig, int code, struct task_struct *p)
+{
+	event_signal_generate(sig, code, p, TRACE_SIGNAL_IGNORED);
+}
 
-/* No task has a handler, so what is left of the signal is the end of a wait. */
 static void do_notify_parent(struct task_struct *p)
 {
-	event_signal_generate(SIGCHLD, CLD_EXITED, p->parent, 1, TRACE_SIGNAL_IGNORED);
+	send_signal_locked(SIGCHLD, CLD_EXITED, p->parent);
 	wake_up_all(&p->parent->wait_chldexit);
 }
 

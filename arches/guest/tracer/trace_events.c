@@ -41,8 +41,8 @@ static void event_write(const struct trace_entry *entry, u32 size)
 	ring_buffer_unlock_commit();
 }
 
-void trace_event_deliver(const struct trace_event_context *context, u32 type,
-			 struct trace_entry *entry, u32 size, unsigned long ip)
+void trace_event_write(const struct trace_event_context *context, u32 type,
+		       struct trace_entry *entry, u32 size, unsigned long ip)
 {
 	struct trace_event_file *file = &trace_event_files[type];
 	u32 irqs_off = context->irqs_off;
@@ -70,7 +70,7 @@ void trace_event_deliver(const struct trace_event_context *context, u32 type,
 void trace_event_commit(const struct trace_event_context *context, u32 type,
 			struct trace_entry *entry, u32 size, unsigned long ip)
 {
-	trace_event_deliver(context, type, entry, size, ip);
+	trace_event_write(context, type, entry, size, ip);
 	trace_recursion_end(context->recursion);
 	this_cpu->irqs_disabled = context->irqs_off;
 }

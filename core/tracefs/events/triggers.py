@@ -93,6 +93,11 @@ class TriggerServices(Protocol):
         """All events that exist now."""
         ...
 
+    @property
+    def triggered(self) -> Sequence[Triggered]:
+        """All events that can have triggers."""
+        ...
+
     def allocate_snapshot(self) -> None:
         """Make a spare buffer."""
         ...
@@ -313,11 +318,11 @@ class EventTriggers:
 
     def _everywhere(self) -> list[Hist]:
         """Return the histograms of all events, those with one name once for each."""
-        return [hist for event in self._services.events for hist in event.triggers.hists]
+        return [hist for event in self._services.triggered for hist in event.triggers.hists]
 
     def _execute_hist(self, text: str, remove: bool) -> None:
         """Execute `hist:` or `!hist:`, and explain in error_log what is wrong."""
-        event = next(each for each in self._services.events if each.triggers is self)
+        event = next(each for each in self._services.triggered if each.triggers is self)
         command = f"hist:{text}"
 
         def explain(reason: str, word: str) -> None:
@@ -332,7 +337,7 @@ class EventTriggers:
         text = text.strip()
         found = _CONDITION.search(text)
         condition = "" if found is None else found["condition"].strip()
-        event = next(each for each in self._services.events if each.triggers is self)
+        event = next(each for each in self._services.triggered if each.triggers is self)
         scope = _HistScope(self._services, explain)
         parser = HistParser(event.group, event.name, self._fields, scope)
         if not text or text.startswith("if ") or text.endswith((" if", "\tif")):
@@ -386,9 +391,10 @@ class EventTriggers:
 
     def _remove_others(self, hist: Hist) -> None:
         """Remove the histograms that were made for the actions of `hist`."""
-        others, hist.others = hist.others, []
-        for group, name, definition in others:
-            self._event(group, name).triggers.define(definition, True, lambda *_: None)
+        for *place, definition in hist.others:
+            for event in self._services.triggered:
+                if [event.group, event.name] == place:
+                    event.triggers.define(definition, True, lambda *_: None)
 
     def _add_hist(
         self,
@@ -443,7 +449,7 @@ class _HistScope:
 
     def _event(self, group: str, name: str) -> Triggered | None:
         wanted = group, name
-        found = (each for each in self._services.events if (each.group, each.name) == wanted)
+        found = (each for each in self._services.triggered if (each.group, each.name) == wanted)
         return next(found, None)
 
     def has_event(self, group: str, name: str) -> bool:
@@ -457,7 +463,7 @@ class _HistScope:
 
     def with_vars(self) -> Iterator[Hist]:
         """Yield the histograms of all events that have variables."""
-        for event in self._services.events:
+        for event in self._services.triggered:
             yield from (hist for hist in event.triggers.hists if hist.vars or hist.refs)
 
     def condition(self, hist: Hist) -> str:

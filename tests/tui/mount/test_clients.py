@@ -83,7 +83,9 @@ def test_the_guest_pings_with_the_given_nice_value() -> None:
     function = session.boot.kallsyms.address("run_client")
     assert function is not None
     run = executor(session)
-    run("echo 1 > events/sched/sched_switch/enable; echo 1 > events/sched/sched_process_exec/enable")
+    run(
+        "echo 1 > events/sched/sched_switch/enable; echo 1 > events/sched/sched_process_exec/enable"
+    )
     run("echo 1 > events/signal/enable")
     session.boot.machine.requests.call(function, (4242, 5151, 2, 5), "client")
     trace = run("cat trace")
