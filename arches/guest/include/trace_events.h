@@ -250,9 +250,9 @@ trace_event_begin(struct trace_event_context *context)
 void trace_event_commit(const struct trace_event_context *context, u32 type,
 			struct trace_entry *entry, u32 size, unsigned long ip);
 
-/* The part of it for an event that is made while another one is. */
-void trace_event_deliver(const struct trace_event_context *context, u32 type,
-			 struct trace_entry *entry, u32 size, unsigned long ip);
+/* The same without its end: the section goes on. */
+void trace_event_write(const struct trace_event_context *context, u32 type,
+		       struct trace_entry *entry, u32 size, unsigned long ip);
 
 /* Address in the function that has the tracepoint. */
 #define EVENT_IP ((unsigned long)__builtin_return_address(0))

@@ -61,8 +61,8 @@ static void event_to(const struct trace_event_buffer *event,
 		array_trace_stack_from(array_buffer(event->tr), event->ip, event->irqs_off);
 }
 
-void trace_event_deliver(const struct trace_event_context *context, u32 type,
-			 struct trace_entry *entry, u32 size, unsigned long ip)
+void trace_event_write(const struct trace_event_context *context, u32 type,
+		       struct trace_entry *entry, u32 size, unsigned long ip)
 {
 	struct trace_event_buffer event = { &global_trace, entry, size, context->irqs_off, ip };
 
@@ -79,7 +79,7 @@ void trace_event_deliver(const struct trace_event_context *context, u32 type,
 void trace_event_commit(const struct trace_event_context *context, u32 type,
 			struct trace_entry *entry, u32 size, unsigned long ip)
 {
-	trace_event_deliver(context, type, entry, size, ip);
+	trace_event_write(context, type, entry, size, ip);
 	trace_recursion_end(context->recursion);
 	this_cpu->irqs_disabled = context->irqs_off;
 }

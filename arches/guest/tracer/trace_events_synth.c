@@ -100,6 +100,6 @@ void synth_event_trace(const struct synth_event *event, const u64 *values, const
 	for (u32 n = 0; n < words; n++)
 		((volatile u64 *)entry)[n] = 0;
 	synth_fill(event, entry, values, refs);
-	trace_event_deliver(&context, event->type, &entry->ent, (size + 3) & ~3u, ip);
+	trace_event_write(&context, event->type, &entry->ent, (size + 3) & ~3u, ip);
 	hist_scratch_put(words);
 }

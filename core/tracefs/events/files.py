@@ -7,12 +7,10 @@ kernel/trace/trace_events.c; the files' formats in Documentation/trace/events.rs
 from __future__ import annotations
 
 import errno
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from ...errors import TracefsError
-from ...events.synth import GROUP
 from ...trace.buffer.ringbuffer import RingBuffer
 from ..event import TraceEvent, format_text
 from ..fprobes import Fprobes
@@ -56,24 +54,25 @@ class DynamicEvents(File):
     def read(self) -> str:
         """Return one definition a line."""
         lines = [event.fprobe.line for event in self._fprobes]
-        lines += [f"s:{GROUP}/{event.definition.line}" for event in self._synthetic]
+        lines += [event.line for event in self._synthetic]
         return "".join(f"{line}\n" for line in lines)
 
     def write(self, text: str) -> None:
         """Execute commands, one a line, up to the first that is refused."""
         for line in text.split("\n"):
-            synthetic = self._removed(line)
+            words = line.partition("#")[0].split()
+            synthetic = self._removed(words)
             if synthetic is not None:
                 self._synthetic.remove(synthetic.name)
-            elif self._synthetic.is_dynamic(line):
-                self._synthetic.dynamic_command(line)
-            else:
+            elif not words or not self._synthetic.create(words):
                 self._fprobes.command(line)
 
-    def _removed(self, line: str) -> SynthTraceEvent | None:
-        """Return the synthetic event that a line `-:[synthetic/]NAME` removes."""
-        found = re.match(rf"\s*[-!]:(?:{GROUP}/)?(\w+)", line)
-        return None if found is None else self._synthetic.find(found[1])
+    def _removed(self, words: Sequence[str]) -> SynthTraceEvent | None:
+        """Return the synthetic event that `-:[synthetic/]NAME` removes."""
+        if not words or not words[0].startswith(("-:", "!:")):
+            return None
+        group, _, name = words[0][2:].rpartition("/")
+        return next((each for each in self._synthetic if each.matches(group or None, name)), None)
 
     def truncate(self) -> None:
         """Remove all definitions."""

@@ -378,7 +378,7 @@ class HistParser:
         if found is FilterKind.CPU:
             made = HistField(flags | Is.CPU, (Op(FilterKind.CPU),), 4, ctype="unsigned int")
             return self._shaped(made, buckets)
-        if not isinstance(found, Field):
+        if not isinstance(found, Field) or not found.size:
             self.fail(_FIELD_NOT_FOUND, name)
         return self._shaped(self._of_field(found, flags), buckets)
 

@@ -20,6 +20,8 @@ from ...events.synth import SynthEvent
 from .eventfile import EventFiles
 
 _USECS_NS = 1000
+_MOST_BYTES = 64 << 20
+"""Most bytes of all entries of a histogram."""
 
 
 class HistStore:
@@ -38,6 +40,8 @@ class HistStore:
 
         `synth` returns the address of a synthetic event. Raises `TracefsError` (ENOMEM).
         """
+        if self._element_size(hist) << hist.bits > _MOST_BYTES:
+            raise TracefsError(errno.ENOMEM)
         blocks, order = self._files.blocks, self._files.memory.byteorder
         ops: list[tuple[int, ...]] = []
         unit = _USECS_NS if hist.in_usecs and in_ns else 0

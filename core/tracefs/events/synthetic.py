@@ -68,6 +68,15 @@ class SynthTraceEvent:
         return self.definition.name
 
     @property
+    def line(self) -> str:
+        """The definition as the file dynamic_events lists it."""
+        return f"{_DYNAMIC}{GROUP}/{self.definition.line}"
+
+    def matches(self, group: str | None, event: str) -> bool:
+        """Return whether a removal of `group` (None for any) and `event` means this one."""
+        return group in (None, GROUP) and event == self.name
+
+    @property
     def on(self) -> bool:
         """Whether histograms make it."""
         return self.file.made
@@ -153,9 +162,14 @@ class SynthEvents:
             check_command(line)
             self._add(name, fields)
 
-    def dynamic_command(self, line: str) -> None:
-        """Execute `s:[synthetic/]NAME FIELDS`, one line written to dynamic_events."""
-        line = line.strip()
+    def create(self, words: Sequence[str]) -> bool:
+        """Make what `s:[synthetic/]NAME FIELDS` defines, one line written to dynamic_events.
+
+        Return False if it defines something else. Raises as `command`.
+        """
+        if not words[0].startswith(_DYNAMIC):
+            return False
+        line = " ".join(words)
         with _Explained(self._files, line):
             name, fields = _split(line.removeprefix(_DYNAMIC))
             if not fields:
@@ -166,11 +180,7 @@ class SynthEvents:
             name = rest if slash else name
             check_command(f"{name} {fields}")
             self._add(name, fields)
-
-    @staticmethod
-    def is_dynamic(line: str) -> bool:
-        """Return whether a line of dynamic_events defines a synthetic event."""
-        return line.lstrip().startswith(_DYNAMIC)
+        return True
 
     def _add(self, name: str, fields: str) -> None:
         long = self._files.memory.pointer_size

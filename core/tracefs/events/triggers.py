@@ -391,9 +391,10 @@ class EventTriggers:
 
     def _remove_others(self, hist: Hist) -> None:
         """Remove the histograms that were made for the actions of `hist`."""
-        others, hist.others = hist.others, []
-        for group, name, definition in others:
-            self._event(group, name).triggers.define(definition, True, lambda *_: None)
+        for *place, definition in hist.others:
+            for event in self._services.triggered:
+                if [event.group, event.name] == place:
+                    event.triggers.define(definition, True, lambda *_: None)
 
     def _add_hist(
         self,
