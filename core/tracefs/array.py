@@ -225,8 +225,8 @@ class TraceArray(BaseArray):
 
     def _hists(self) -> Iterator[Hist]:
         """Yield the histograms of all events, here and in instances."""
-        for array in (self, *self.others):
-            for event in array.triggered:
+        for events in (self.triggered, *(other.triggered for other in self.others)):
+            for event in events:
                 yield from event.triggers.hists
 
     def synth_event(self, name: str) -> SynthEvent | None:
