@@ -8,8 +8,7 @@ kernel/trace/trace_dynevent.c, kernel/trace/trace_fprobe.c.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import numpy as np
 
@@ -24,9 +23,9 @@ from ..memento import Restore, attributes, in_order
 from ..trace.buffer.ringbuffer import RingBuffer
 from .errorlog import ErrorLog
 from .event import COMMON_SIZE, Field
-from .events.eventfile import EventFile, EventFiles
-from .events.filters import EventFilter
-from .events.triggers import EventTriggers, TriggerServices
+from .events.eventfile import EventFiles
+from .events.switched import SwitchedEvent
+from .events.triggers import TriggerServices
 
 FUNCTION = "fentry_trace_func"
 """The guest function that writes a hit."""
@@ -35,18 +34,13 @@ SUBSYSTEM = "trace_fprobe"
 """Name of the parser in error_log."""
 
 
-class FprobeEvent:
+class FprobeEvent(SwitchedEvent):
     """The event of one definition."""
 
     def __init__(self, fprobes: Fprobes, fprobe: Fprobe, number: int) -> None:
         self._fprobes = fprobes
         self.fprobe = fprobe
-        self.number = number
-        """Number of its type in the ring buffer."""
-        self.file = EventFile(fprobes.files, number, self._attach)
-        fields = self._filterable
-        self.filter = EventFilter(fprobes.files, number, fields)
-        self.triggers = EventTriggers(fprobes.files, self.file, fields, fprobes.services)
+        super().__init__(fprobes.files, fprobes.services, number, self._filterable)
         self.ops: FtraceOps | None = None
         """The ops that is registered while the event is on."""
         self.was_on = False
@@ -60,11 +54,6 @@ class FprobeEvent:
     def name(self) -> str:
         """The event name in its definition."""
         return self.fprobe.event
-
-    @property
-    def on(self) -> bool:
-        """Whether its function is probed."""
-        return self.ops is not None
 
     @property
     def fields(self) -> list[Field]:
@@ -81,12 +70,12 @@ class FprobeEvent:
         """How its arguments are printed."""
         return self.fprobe.print_fmt(self._fprobes.registers, 8 * self._fprobes.pointer_size)
 
-    def switch(self, on: bool) -> None:
-        """Switch the event on or off, as `Fprobes.switch`."""
-        self.file.enable(on)
-
     def _attach(self, on: bool) -> None:
         self._fprobes.switch(self, on)
+
+    def save(self) -> Restore:
+        """Return a function that restores the event, and whether its function is probed."""
+        return in_order(attributes(self, "ops", "was_on"), super().save())
 
     @property
     def _filterable(self) -> list[Field]:
@@ -137,10 +126,7 @@ class Fprobes:
 
     def save(self) -> Restore:
         """Return a function that restores the definitions and which of them are on."""
-        states: Iterable[Restore] = (attributes(event, "ops", "was_on") for event in self._events)
-        states = chain(states, (event.file.save() for event in self._events))
-        states = chain(states, (event.filter.save() for event in self._events))
-        states = chain(states, (event.triggers.save() for event in self._events))
+        states = (each.save() for each in self._events)
         return in_order(attributes(self, "_events", "_next"), *states)
 
     def __iter__(self) -> Iterator[FprobeEvent]:
@@ -200,9 +186,7 @@ class Fprobes:
         if any(event.on for event in chosen):
             raise TracefsError(errno.EBUSY)
         for event in chosen:
-            if event.filter.text:
-                event.filter.set("0")
-            event.triggers.clear()
+            event.clear()
         self._events = [event for event in self._events if event not in chosen]
         # The hits in the buffers could no longer be printed.
         if any(event.was_on for event in chosen):
@@ -214,8 +198,6 @@ class Fprobes:
         Raises `TracefsError` (EINVAL if the port saves no registers, ENOENT if the function
         was unloaded, EBUSY with too many users, ENODEV) and `FtraceBug`.
         """
-        if on == event.on:
-            return
         if event.ops is not None:
             self._ftrace.unregister(event.ops)
             event.ops = None
