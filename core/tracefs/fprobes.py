@@ -8,19 +8,20 @@ kernel/trace/trace_dynevent.c, kernel/trace/trace_fprobe.c.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from ..abi import FIRST_EVENT_ID, LAST_EVENT_ID
 from ..errors import CommandError, TracefsError
-from ..events.fprobe import Fprobe, parse, parse_removal, refused
+from ..events.fprobe import Fprobe, parse, refused
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.ops import FtraceHash, FtraceOps
 from ..kernel.kallsyms import Kallsyms
 from ..machine.symbols import TRACER
 from ..memento import Restore, attributes, in_order
 from ..trace.buffer.ringbuffer import RingBuffer
+from .dynevents import DynEvents
 from .errorlog import ErrorLog
 from .event import COMMON_SIZE, Field
 from .events.eventfile import EventFiles
@@ -43,7 +44,28 @@ class FprobeEvent(SwitchedEvent):
         super().__init__(fprobes.files, fprobes.services, number, self._filterable)
         self.ops: FtraceOps | None = None
         """The ops that is registered while the event is on."""
-        self.was_on = False
+
+    @property
+    def line(self) -> str:
+        """The definition as the files list it."""
+        return self.fprobe.line
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is on."""
+        return self.on
+
+    def matches(self, group: str | None, event: str, words: Sequence[str]) -> bool:
+        """Return whether a removal means this one."""
+        named = group in (None, self.group) and event in ("", self.name)
+        return named and self.line.split()[1:][: len(words)] == list(words)
+
+    def release(self) -> None:
+        """Remove it. Raises `TracefsError` (EBUSY) while it is on."""
+        if self.on:
+            raise TracefsError(errno.EBUSY)
+        self.clear()
+        self._fprobes.dynamic.remove(self)
 
     @property
     def group(self) -> str:
@@ -75,7 +97,7 @@ class FprobeEvent(SwitchedEvent):
 
     def save(self) -> Restore:
         """Return a function that restores the event, and whether its function is probed."""
-        return in_order(attributes(self, "ops", "was_on"), super().save())
+        return in_order(attributes(self, "ops"), super().save())
 
     @property
     def _filterable(self) -> list[Field]:
@@ -99,98 +121,69 @@ class Fprobes:
         ring: RingBuffer,
         files: EventFiles,
         services: TriggerServices,
-        taken: Collection[str],
-        reset: Callable[[], None],
+        dynamic: DynEvents,
         switched: Callable[[], None],
         errors: ErrorLog,
     ) -> None:
-        """Take over the callbacks and the group/event names `taken` by other events.
-
-        `reset` drops all recorded events; `switched` is called after an event went on or off.
-        """
+        """`switched` is called after an event went on or off."""
         facts = ftrace.port.facts
         self.files = files
         self.services = services
         self.pointer_size = facts.pointer_size
         self.big_endian = facts.byteorder == "big"
         self.registers = [register.name for register in facts.abi.pt_regs]
-        self._taken = {"enable", *taken}
+        self.dynamic = dynamic
         self._ftrace = ftrace
         self._kallsyms = kallsyms
         self._ring = ring
-        self._reset = reset
         self._switched = switched
         self._errors = errors
-        self._events: list[FprobeEvent] = []
         self._next = FIRST_EVENT_ID
+        dynamic.add_type(self)
 
     def save(self) -> Restore:
         """Return a function that restores the definitions and which of them are on."""
-        states = (each.save() for each in self._events)
-        return in_order(attributes(self, "_events", "_next"), *states)
+        return in_order(attributes(self, "_next"), *(each.save() for each in self))
 
     def __iter__(self) -> Iterator[FprobeEvent]:
-        return iter(self._events)
+        return (each for each in self.dynamic.all() if isinstance(each, FprobeEvent))
+
+    def owns(self, event: object) -> bool:
+        """Return whether it is an fprobe."""
+        return isinstance(event, FprobeEvent)
 
     def by_number(self) -> Mapping[int, Fprobe]:
         """Return the definitions by the number of their type."""
-        return {event.number: event.fprobe for event in self._events}
+        return {event.number: event.fprobe for event in self}
 
-    def command(self, line: str) -> None:
-        """Execute one line written to dynamic_events: add or remove a definition.
+    def create(self, words: Sequence[str]) -> bool:
+        """Add the definition in `words`; return False if it is of another kind.
 
-        Raises `TracefsError`: EINVAL with a reason, ENOENT for a missing function or event,
-        EADDRNOTAVAIL if several functions have the name, EEXIST, EBUSY.
+        Raises `TracefsError`: EINVAL with a reason, ENOENT for a missing function,
+        EADDRNOTAVAIL if several functions have the name, EEXIST.
         """
-        words = line.partition("#")[0].split()
-        if not words:
-            return
+        if words[0][0] != "f":
+            return False
         try:
-            self._execute(words)
+            self._define(words)
         except CommandError as error:
             self._errors.add_command(SUBSYSTEM, words, error)
             raise
+        return True
 
-    def _execute(self, words: list[str]) -> None:
-        if words[0][0] in "-!":
-            self._remove(words)
-            return
+    def _define(self, words: Sequence[str]) -> None:
         facts = self._ftrace.port.facts
         fprobe = parse(words, facts.abi, facts.pointer_size)
         self._site(fprobe.symbol)
-        taken = {*self._taken, *(event.fprobe.name for event in self._events)}
-        if taken & {fprobe.name, fprobe.event, fprobe.group}:
+        if (fprobe.group, fprobe.event) in {
+            (event.group, event.name) for event in self.services.events
+        }:
             reason = "Given group/event name is already used by another event"
             raise refused(reason, fprobe.name, errno.EEXIST)
         if self._next > LAST_EVENT_ID:
             raise TracefsError(errno.ENODEV, "Too many event types")
-        self._events.append(FprobeEvent(self, fprobe, self._next))
+        self.dynamic.add(FprobeEvent(self, fprobe, self._next))
         self._next += 1
-
-    def clear(self) -> None:
-        """Remove all definitions; EBUSY, with none removed, while one of them is on."""
-        self._drop(list(self._events))
-
-    def _remove(self, words: list[str]) -> None:
-        group, name = parse_removal(words[0])
-        chosen = [
-            event
-            for event in self._events
-            if event.fprobe.event == name and group in (None, event.fprobe.group)
-        ]
-        if not chosen:
-            raise TracefsError(errno.ENOENT)
-        self._drop(chosen)
-
-    def _drop(self, chosen: list[FprobeEvent]) -> None:
-        if any(event.on for event in chosen):
-            raise TracefsError(errno.EBUSY)
-        for event in chosen:
-            event.clear()
-        self._events = [event for event in self._events if event not in chosen]
-        # The hits in the buffers could no longer be printed.
-        if any(event.was_on for event in chosen):
-            self._reset()
 
     def switch(self, event: FprobeEvent, on: bool) -> None:
         """Start or stop probing the function of `event`.
@@ -218,7 +211,6 @@ class Fprobes:
         )
         self._ftrace.register(ops)
         event.ops = ops
-        event.was_on = True
         self._switched()
 
     def _site(self, symbol: str) -> int:

@@ -14,9 +14,9 @@
 
 #include "tracer.h"
 
-/* Types of events in the ring buffer; system calls and fprobes have those after them. */
+/* Types of events in the ring buffer; system calls, fprobes and probe events have those after them. */
 #define FIRST_TRACE_EVENT_ID 0x20
-#define TRACE_EVENT_FILES 0x480 /* types that can have a filter and triggers: all below it */
+#define TRACE_EVENT_FILES 0xc00 /* types that can have a filter and triggers: all below it */
 
 struct trace_event_field {
 	const char *type; /* in C; 0 ends the list */
@@ -93,7 +93,8 @@ struct event_trigger {
 	u32 counted; /* `count` says how often it is still executed */
 	s64 count;
 	u64 filter;  /* struct filter_pred array; 0: always */
-	u64 data;    /* struct hist_trigger for TRIGGER_HIST, struct trace_event_file for others */
+	u64 data;    /* struct hist_trigger for TRIGGER_HIST, struct trace_probe for TRIGGER_EPROBE,
+		      * struct trace_event_file for others */
 };
 
 #define TRIGGER_ENABLE_EVENT 16
@@ -101,10 +102,11 @@ struct event_trigger {
 #define TRIGGER_HIST 18
 #define TRIGGER_ENABLE_HIST 19
 #define TRIGGER_DISABLE_HIST 20
+#define TRIGGER_EPROBE 21 /* write the event of an event probe */
 
 /* Execute those due before or after the event is written; return whether it gets a stack trace. */
 int event_triggers_call(struct trace_event_file *file, const struct trace_entry *entry, u32 size,
-			unsigned long ip, int after);
+			unsigned long ip, u32 irqs_off, int after);
 
 /* A histogram. */
 struct hist_field {
@@ -169,6 +171,10 @@ trace_event_begin(struct trace_event_context *context)
 /* Write the event of `size` bytes, if it shall be; `ip` is in the function that it is about. */
 void trace_event_commit(const struct trace_event_context *context, u32 type,
 			struct trace_entry *entry, u32 size, unsigned long ip);
+
+/* The same without its end: the section goes on. */
+void trace_event_write(const struct trace_event_context *context, u32 type,
+		       struct trace_entry *entry, u32 size, unsigned long ip);
 
 /* Address in the function that has the tracepoint. */
 #define EVENT_IP ((unsigned long)__builtin_return_address(0))

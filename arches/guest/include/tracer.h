@@ -211,6 +211,8 @@ struct fgraph_control {
 };
 extern struct fgraph_control fgraph;
 
+#define FGRAPH_KRETPROBE 2u /* ftrace_ret_entry.told: a return probe follows the call */
+
 #define FGRAPH_FAST_ENTRY 1u  /* each call of a site is traced */
 #define FGRAPH_FAST_RETURN 2u /* each traced function's return is, however long it took */
 

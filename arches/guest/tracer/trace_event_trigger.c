@@ -3,7 +3,7 @@
  * The triggers of events. Modelled on kernel/trace/trace_events_trigger.c. As in trace_probe.c,
  * this file decides, and the machine changes the buffers.
  */
-#include "trace_events.h"
+#include "trace_kprobe.h"
 
 static int trigger_matches(const struct event_trigger *trigger, const struct trace_entry *entry,
 			   u32 size)
@@ -64,7 +64,7 @@ static int changes_buffer(const struct event_trigger *trigger)
 }
 
 static int trigger_call(struct event_trigger *trigger, const struct trace_entry *entry, u32 size,
-			unsigned long ip)
+			unsigned long ip, u32 irqs_off)
 {
 	switch (trigger->command) {
 	case FUNC_PROBE_TRACEON:
@@ -86,6 +86,10 @@ static int trigger_call(struct event_trigger *trigger, const struct trace_entry 
 	case TRIGGER_DISABLE_HIST:
 		trigger_enable_hist(trigger);
 		return 0;
+	case TRIGGER_EPROBE:
+		eprobe_trace_func((struct trace_probe *)(unsigned long)trigger->data, entry, size,
+				  ip, irqs_off);
+		return 0;
 	default:
 		hist_trigger_update((struct hist_trigger *)(unsigned long)trigger->data, entry, size,
 				    ip);
@@ -99,7 +103,7 @@ static int trigger_call(struct event_trigger *trigger, const struct trace_entry 
  * can stop tracing only after that event.
  */
 int event_triggers_call(struct trace_event_file *file, const struct trace_entry *entry, u32 size,
-			unsigned long ip, int after)
+			unsigned long ip, u32 irqs_off, int after)
 {
 	struct event_trigger *first = (struct event_trigger *)(unsigned long)file->triggers, *trigger;
 	int conditional = 0, stack = 0;
@@ -110,7 +114,7 @@ int event_triggers_call(struct trace_event_file *file, const struct trace_entry 
 		int late = conditional && changes_buffer(trigger);
 
 		if (late == after && trigger_matches(trigger, entry, size))
-			stack |= trigger_call(trigger, entry, size, ip);
+			stack |= trigger_call(trigger, entry, size, ip, irqs_off);
 	}
 	return stack;
 }

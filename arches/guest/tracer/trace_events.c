@@ -41,8 +41,8 @@ static void event_write(const struct trace_entry *entry, u32 size)
 	ring_buffer_unlock_commit();
 }
 
-void trace_event_commit(const struct trace_event_context *context, u32 type,
-			struct trace_entry *entry, u32 size, unsigned long ip)
+void trace_event_write(const struct trace_event_context *context, u32 type,
+		       struct trace_entry *entry, u32 size, unsigned long ip)
 {
 	struct trace_event_file *file = &trace_event_files[type];
 	int stack = 0;
@@ -51,20 +51,25 @@ void trace_event_commit(const struct trace_event_context *context, u32 type,
 	entry->pid = this_cpu->pid;
 	if (type >= TRACE_EVENT_FILES) { /* neither filter nor triggers */
 		event_write(entry, size);
-		goto out;
+		return;
 	}
 	if (!file->enabled || trace_event_ignore_pids(context->other_pid))
-		goto out;
+		return;
 	if (file->triggers)
-		stack = event_triggers_call(file, entry, size, ip, 0);
+		stack = event_triggers_call(file, entry, size, ip, context->irqs_off, 0);
 	if (!file->soft_disabled &&
 	    (!file->filter || filter_match_preds(file->filter, entry, size)))
 		event_write(entry, size);
 	if (file->triggers)
-		stack |= event_triggers_call(file, entry, size, ip, 1);
+		stack |= event_triggers_call(file, entry, size, ip, context->irqs_off, 1);
 	if (stack)
 		trace_stack_from(ip, context->irqs_off);
-out:
+}
+
+void trace_event_commit(const struct trace_event_context *context, u32 type,
+			struct trace_entry *entry, u32 size, unsigned long ip)
+{
+	trace_event_write(context, type, entry, size, ip);
 	trace_recursion_end(context->recursion);
 	this_cpu->irqs_disabled = context->irqs_off;
 }

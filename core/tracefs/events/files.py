@@ -12,8 +12,8 @@ from typing import Protocol
 
 from ...errors import TracefsError
 from ...trace.buffer.ringbuffer import RingBuffer
+from ..dynevents import DynEvents, EventsFile
 from ..event import TraceEvent, format_text
-from ..fprobes import Fprobes
 from ..ftrace_events import files as ftrace_event_files
 from ..number import switch
 from ..tree import Directory, File, Node
@@ -33,28 +33,6 @@ class HasEvents(Protocol):
     def events(self) -> Sequence[TraceEvent]:
         """All events that exist now."""
         ...
-
-
-class DynamicEvents(File):
-    """The definitions; each line written adds one or removes one."""
-
-    mode = 0o640
-
-    def __init__(self, fprobes: Fprobes) -> None:
-        self._fprobes = fprobes
-
-    def read(self) -> str:
-        """Return one definition a line."""
-        return "".join(f"{event.fprobe.line}\n" for event in self._fprobes)
-
-    def write(self, text: str) -> None:
-        """Execute commands, one a line, up to the first that is refused."""
-        for line in text.split("\n"):
-            self._fprobes.command(line)
-
-    def truncate(self) -> None:
-        """Remove all definitions."""
-        self._fprobes.clear()
 
 
 class Enable(File):
@@ -226,10 +204,10 @@ def _files(event: TraceEvent) -> Directory:
     )
 
 
-def files(array: HasEvents, fprobes: Fprobes) -> Mapping[str, Node]:
+def files(array: HasEvents, dynamic: DynEvents) -> Mapping[str, Node]:
     """Return the files of this module by name."""
     return {
         "available_events": AvailableEvents(array),
-        "dynamic_events": DynamicEvents(fprobes),
+        "dynamic_events": EventsFile(dynamic),
         **array_files(array),
     }

@@ -38,7 +38,8 @@ AVAILABLE = (
 )
 """What the file `trigger` shows without triggers."""
 
-_COMMANDS = {each.name.lower(): each for each in TriggerCommand if each is not TriggerCommand.HIST}
+_OTHER = (TriggerCommand.HIST, TriggerCommand.EPROBE)
+_COMMANDS = {each.name.lower(): each for each in TriggerCommand if each not in _OTHER}
 _EVENT_COMMANDS = (TriggerCommand.ENABLE_EVENT, TriggerCommand.DISABLE_EVENT)
 _TARGET_COMMANDS = (*_EVENT_COMMANDS, TriggerCommand.ENABLE_HIST, TriggerCommand.DISABLE_HIST)
 _TYPES = (
@@ -61,6 +62,9 @@ class Triggered(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def fields(self) -> Sequence[Field]: ...
 
     @property
     def file(self) -> EventFile: ...
@@ -136,7 +140,8 @@ class EventTriggers:
     def lines(self) -> Iterator[str]:
         """Yield one line for each trigger."""
         for each in self._triggers:
-            yield self._line(each)
+            if each.command is not TriggerCommand.EPROBE:
+                yield self._line(each)
 
     def hists(self) -> Iterator[str]:
         """Yield the content of all histograms."""
@@ -196,6 +201,20 @@ class EventTriggers:
     def clear(self) -> None:
         """Remove all triggers."""
         for each in list(self._triggers):
+            if each.command is not TriggerCommand.EPROBE:
+                self._remove(each)
+
+    def attach_probe(self, probe: int, condition: str) -> None:
+        """Have the event probe at guest address `probe` write an event for each of these."""
+        row = np.zeros((), self._layout)
+        row["data"] = probe
+        trigger = Trigger(TriggerCommand.EPROBE, 0, data=probe)
+        self._add(trigger, row, condition or None)
+
+    def detach_probe(self, probe: int) -> None:
+        """End that."""
+        for each in [each for each in self._triggers if each.data == probe]:
+            each.data = 0  # it is not this trigger's to free
             self._remove(each)
 
     # Parts
