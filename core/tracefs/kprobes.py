@@ -143,9 +143,10 @@ class KprobeEvents(Probes):
         probe.address = address
         if probe.event.file.made:
             probe.set("enabled", 1)
-        self._rebuild((*self.probes(), probe))
+        everyone = tuple(dict.fromkeys((*self.probes(), probe)))
+        self._rebuild(everyone)
         if probe.event.file.made:
-            self._arm((*self.probes(), probe))
+            self._arm(everyone)
 
     def _check_returns(self) -> None:
         if not (self.kprobes.returns):
@@ -212,7 +213,8 @@ class KprobeEvents(Probes):
             address = self._address(each.definition)
             if address is not None:
                 try:
-                    self._prepare(each, address)
+                    with self._ftrace.change(by_user=False):
+                        self._prepare(each, address)
                 except TracefsError:
                     each.free()
 

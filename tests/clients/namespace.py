@@ -164,6 +164,7 @@ def machine(arch: str, *options: str) -> Iterator[Machine]:
             for source, target in (
                 (own, TRACING),
                 (own / "proc/kallsyms", Path("/proc/kallsyms")),
+                (own / "proc/version", Path("/proc/version")),
                 (own / "proc/sys/kernel", Path("/proc/sys/kernel")),
             ):
                 if source.exists():
