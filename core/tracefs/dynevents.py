@@ -13,6 +13,9 @@ from ..errors import TracefsError
 from ..memento import Restore, attributes
 from .tree import File
 
+RESERVED = {"enable", "filter"}
+"""Names of files beside the directories of groups and events."""
+
 
 class DynEvent(Protocol):
     """One definition."""
@@ -25,6 +28,11 @@ class DynEvent(Protocol):
     @property
     def busy(self) -> bool:
         """Whether its event is in use, so that it cannot be removed."""
+        ...
+
+    @property
+    def recorded(self) -> bool:
+        """Whether removing it leaves events in the buffers that nothing can print."""
         ...
 
     def matches(self, group: str | None, event: str, words: Sequence[str]) -> bool:
@@ -107,11 +115,7 @@ class DynEvents:
         found = [each for each in self.all(kind) if each.matches(group, event, words[1:])]
         if not found:
             raise TracefsError(errno.ENOENT)
-        try:
-            for each in found:
-                each.release()
-        finally:
-            self._reset()
+        self._remove(found)
 
     def clear(self, kind: DynEventType | None = None) -> None:
         """Remove all definitions; EBUSY, with none removed, while one is in use."""
@@ -120,9 +124,18 @@ class DynEvents:
             return
         if any(each.busy for each in chosen):
             raise TracefsError(errno.EBUSY)
-        for each in chosen:
-            each.release()
-        self._reset()
+        self._remove(chosen)
+
+    def _remove(self, chosen: Sequence[DynEvent]) -> None:
+        reset = False
+        try:
+            for each in chosen:
+                recorded = each.recorded
+                each.release()
+                reset |= recorded
+        finally:
+            if reset:
+                self._reset()
 
 
 class EventsFile(File):

@@ -21,7 +21,7 @@ from ..kernel.kallsyms import Kallsyms
 from ..machine.symbols import TRACER
 from ..memento import Restore, attributes, in_order
 from ..trace.buffer.ringbuffer import RingBuffer
-from .dynevents import DynEvents
+from .dynevents import RESERVED, DynEvents
 from .errorlog import ErrorLog
 from .event import COMMON_SIZE, Field
 from .events.eventfile import EventFiles
@@ -54,6 +54,11 @@ class FprobeEvent(SwitchedEvent):
     def busy(self) -> bool:
         """Whether it is on."""
         return self.on
+
+    @property
+    def recorded(self) -> bool:
+        """Whether its hits may be in the buffers."""
+        return self.file.was_made
 
     def matches(self, group: str | None, event: str, words: Sequence[str]) -> bool:
         """Return whether a removal means this one."""
@@ -177,7 +182,7 @@ class Fprobes:
         self._site(fprobe.symbol)
         if (fprobe.group, fprobe.event) in {
             (event.group, event.name) for event in self.services.events
-        }:
+        } or {fprobe.group, fprobe.event} & RESERVED:
             reason = "Given group/event name is already used by another event"
             raise refused(reason, fprobe.name, errno.EEXIST)
         if self._next > LAST_EVENT_ID:

@@ -165,17 +165,14 @@ class KprobeEvents(Probes):
 
     def _rebuild(self, probes: Sequence[Probe]) -> None:
         """Write the guest's table: the probes of each address, in order."""
-        first: dict[int, int] = {}
-        last: dict[int, Probe] = {}
+        at: dict[int, list[Probe]] = {}
         for each in probes:
-            if each.address is None or not each.guest:
-                continue
-            each.set("next", 0)
-            if each.address in last:
-                last[each.address].set("next", each.guest)
-            else:
-                first[each.address] = each.guest
-            last[each.address] = each
+            if each.address is not None and each.guest:
+                at.setdefault(each.address, []).append(each)
+        for chain in at.values():
+            for each, after in zip(chain, [*chain[1:], None], strict=True):
+                each.set_next(0 if after is None else after.guest)
+        first = {address: chain[0].guest for address, chain in at.items()}
         old = self._table
         self._table = self.kprobes.write_table(first, self.files.blocks.place)
         if old:

@@ -21,7 +21,7 @@ from ..events.formats import EventFormat
 from ..events.probe import BAD_ADDRESS, ProbeDefinition, refused
 from ..kernel.kallsyms import Kallsyms
 from ..memento import Restore, attributes, in_order
-from .dynevents import DynEvents
+from .dynevents import RESERVED, DynEvents
 from .errorlog import ErrorLog
 from .event import COMMON_SIZE, Field
 from .events.eventfile import EventFiles
@@ -154,6 +154,8 @@ class Probe:
         self.event = event
         self.address: int | None = None
         """What it probes; None while its module is not loaded."""
+        self.next = 0
+        """The next `struct trace_probe` at its address, as the guest has it."""
         self.guest = 0
         """Address of its `struct trace_probe`; 0 while it has none."""
         self._blocks: tuple[int, ...] = ()
@@ -167,6 +169,11 @@ class Probe:
     def busy(self) -> bool:
         """Whether its event is in use, and nothing else makes it."""
         return self.event.busy
+
+    @property
+    def recorded(self) -> bool:
+        """Whether nothing else prints its events, which may be in the buffers."""
+        return self.event.file.was_made and len(self.event.members) == 1
 
     def matches(self, group: str | None, event: str, words: Sequence[str]) -> bool:
         """Return whether a removal means this one."""
@@ -196,7 +203,7 @@ class Probe:
         for number, step in enumerate(steps):
             code[number] = step
         loads = {step.op for each in definition.arguments for step in each.steps}
-        row = np.zeros((), abi.trace_probe(probes.layout.byteorder))
+        row = np.zeros((), probes.trace_probe)
         row["code"], row["ip"] = place(code.tobytes()), ip
         row["type"], row["size"] = self.event.number, definition.size
         row["needs_regs"] = bool(loads & {FetchOp.REG, FetchOp.STACK, FetchOp.STACKP})
@@ -208,11 +215,17 @@ class Probe:
         """Give back its memory."""
         for block in self._blocks:
             self._probes.files.blocks.free(block)
-        self._blocks, self.guest = (), 0
+        self._blocks, self.guest, self.next = (), 0, 0
+
+    def set_next(self, address: int) -> None:
+        """Have the `struct trace_probe` at `address` follow this one."""
+        if address != self.next:
+            self.set("next", address)
+            self.next = address
 
     def read(self) -> np.void:
         """Return its `struct trace_probe`."""
-        layout = abi.trace_probe(self._probes.layout.byteorder)
+        layout = self._probes.trace_probe
         row: np.void = np.frombuffer(
             self._probes.files.memory.read(self.guest, layout.itemsize), layout
         )[0]
@@ -220,14 +233,14 @@ class Probe:
 
     def set(self, name: str, value: int) -> None:
         """Write one field of its `struct trace_probe`."""
-        layout = abi.trace_probe(self._probes.layout.byteorder)
+        layout = self._probes.trace_probe
         assert layout.fields is not None
         kind, offset = layout.fields[name][:2]
         self._probes.files.memory.write_int(self.guest + offset, value, kind.itemsize)
 
     def save(self) -> Restore:
         """Return a function that restores it; the machine saves its memory."""
-        return attributes(self, "address", "guest", "_blocks")
+        return attributes(self, "address", "guest", "next", "_blocks")
 
 
 class Probes(ABC):
@@ -251,6 +264,8 @@ class Probes(ABC):
         memory = files.memory
         self.pointer_size = memory.pointer_size
         self.layout = Layout(memory.byteorder, memory.pointer_size)
+        self.trace_probe = abi.trace_probe(memory.byteorder)
+        """Layout of the guest's `struct trace_probe`."""
         self.dynamic = dynamic
         self._numbers = numbers
         self._errors = errors
@@ -315,7 +330,7 @@ class Probes(ABC):
             self._check_same(words, definition, own)
             return own
         known = {(each.group, each.name) for each in self.services.events}
-        if named in known or own is not None:
+        if named in known or own is not None or RESERVED & set(named):
             reason = "Given group/event name is already used by another event"
             raise refused(words, 0, 0, reason, errno.EEXIST)
         numbers = (each.file.number for each in self.services.events)

@@ -18,7 +18,6 @@ from .latency import kernel_release
 from .number import dointvec
 from .tree import Directory, File
 
-
 _LONGEST = 128
 """Bytes read of a string of the kernel."""
 

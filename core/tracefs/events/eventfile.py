@@ -128,6 +128,8 @@ class EventFile:
         self._attach = attach
         self.made = False
         """Whether the kernel calls the tracer for this event."""
+        self.was_made = False
+        """Whether the buffers may have such events."""
         self.soft_users = 0
         """Number of triggers that need the event made."""
 
@@ -173,6 +175,7 @@ class EventFile:
         if on == self.made:
             return
         before, self.made = self.made, on
+        self.was_made |= on
         self.files.set(self.number, "enabled", on)
         try:
             self._attach(on)
@@ -183,4 +186,4 @@ class EventFile:
 
     def save(self) -> Restore:
         """Return a function that restores the switches; the machine saves the table."""
-        return attributes(self, "made", "soft_users")
+        return attributes(self, "made", "was_made", "soft_users")
