@@ -6,7 +6,7 @@ instruction it is a breakpoint in the text. The CPU that executes it enters the 
 are never reused for another address, since a task may be in one for any time. Unarmed kprobes
 change no text.
 
-Source: kernel/kprobes.c and arch/x86/kernel/kprobes/, 6.1.
+Source: kernel/kprobes.c, 6.1.
 """
 
 from __future__ import annotations
