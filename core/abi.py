@@ -111,6 +111,7 @@ class Hypercall(IntEnum):
     SYNC_CORE = 23
     FTRACE_UPDATED = 24
     PID_FOLLOW = 25
+    TRAP_RETURN = 26
 
 
 class TextPoke(IntEnum):
@@ -206,7 +207,7 @@ FIRST_SYNTH_EVENT_ID = 0xC0
 
 LAST_SYNTH_EVENT_ID = 0xFF
 
-TRACE_EVENT_FILES = 0x480
+TRACE_EVENT_FILES = 0xC00
 """Types below it can have a filter and triggers."""
 
 FILTER_ACCEPT = 0xFFFF_FFFF
@@ -292,6 +293,7 @@ class TriggerCommand(IntEnum):
     HIST = 18
     ENABLE_HIST = 19
     DISABLE_HIST = 20
+    EPROBE = 21
 
 
 FIRST_SYSCALL_ID = 0x100
@@ -303,7 +305,37 @@ SYSCALL_ARGS_MAX = 6
 FIRST_EVENT_ID = 0x400
 """First `trace_entry.type` of fprobe events: one number for each fprobe."""
 
-LAST_EVENT_ID = 0xFFFF
+LAST_EVENT_ID = 0x7FF
+
+FIRST_PROBE_EVENT_ID = 0x800
+"""First `trace_entry.type` of other dynamic events, below `TRACE_EVENT_FILES`."""
+
+PROBE_EVENT_SIZE = 1024
+"""Most bytes of the arguments of a probe event, with their strings."""
+
+PROBE_RANGES = 256
+PT_REGS_NONE = 0xFFFF_FFFF
+
+
+class FetchOp(IntEnum):
+    """`fetch_insn.op`."""
+
+    END = 0
+    ARG = 1
+    REG = 2
+    STACK = 3
+    STACKP = 4
+    RETVAL = 5
+    IMM = 6
+    COMM = 7
+    FIELD = 8
+    FIELD_AT = 9
+    FIELD_DYN = 10
+    DEREF = 11
+    ST_RAW = 12
+    ST_MEM = 13
+    ST_STRING = 14
+    MOD_BF = 15
 
 
 class TraceFlag(IntFlag):
@@ -544,6 +576,30 @@ def synth_event(byteorder: str) -> np.dtype[np.void]:
     return _layout(fields, byteorder)
 
 
+def fetch_insn(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct fetch_insn` of the guest's trace_kprobe.h: a step of fetching an argument."""
+    fields = [(name, "u4") for name in ("op", "size", "dest", "shift")]
+    return _layout([*fields, ("value", "u8")], byteorder)
+
+
+def trace_probe(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct trace_probe`: a probe of an event."""
+    numbers = ("type", "size", "enabled", "needs_regs", "maxactive", "active")
+    fields = [(name, "u8") for name in ("next", "code", "ip")]
+    fields += [(name, "u4") for name in numbers]
+    return _layout([*fields, ("nhit", "u8"), ("nmissed", "u8")], byteorder)
+
+
+def kprobe(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct kprobe`: a probed address."""
+    return _layout([(name, "u8") for name in ("ip", "probe", "slot")], byteorder)
+
+
+def probe_range(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct probe_range`: memory that probes can read."""
+    return _layout([("start", "u8"), ("end", "u8")], byteorder)
+
+
 def syscall_event(byteorder: str) -> np.dtype[np.void]:
     """Return `struct syscall_event`: an entry of the tracer's `syscall_events`."""
     return _layout([(name, "u2") for name in ("enter", "exit", "nb_args", "unused")], byteorder)
@@ -577,7 +633,7 @@ def ftrace_ret_stack(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     entry += [(name, "u4") for name in ("told", "profiled")]
     if pointer_size == 4:
         entry.append(("unused", "u4"))
-    entry += [("calltime", "u8"), ("subtime", "u8")]
+    entry += [("calltime", "u8"), ("subtime", "u8"), ("probe", "u8")]
     names = ("index", "overrun", "depth", "graph_depth", "notrace_index", "graph_in_irq")
     fields: list[Any] = [(name, "u4") for name in (*names, "slept", "unused")]
     fields.append(("timestamp", "u8"))

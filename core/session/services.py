@@ -63,6 +63,10 @@ class TracingServices(FtraceServices):
         super().__init__(ftrace)
         self._array = array
 
+    def kprobe(self, ip: int) -> bool:
+        """Return whether a kprobe has set the breakpoint at `ip`, or had set it."""
+        return self._array.kprobes.kprobes.trapped(ip)
+
     def trace_control(self, cpu: int, probe: int, ip: int, parent_ip: int) -> int:
         """Execute the command that set_ftrace_filter has set for a function."""
         return self._array.control(cpu, probe, ip, parent_ip)

@@ -18,12 +18,14 @@ import numpy as np
 
 from ..arch import Addresses
 from ..errors import TracefsError
+from ..events.formats import EventFormat
 from ..events.hist import Hist
 from ..events.histtext import Names
 from ..events.synth import SynthEvent
 from ..ftrace.callers import Callers
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.guestarray import GuestArray
+from ..ftrace.kprobes import Kprobes
 from ..ftrace.latency import TRACERS as LATENCY_TRACERS
 from ..ftrace.latency import LatencyTracer, MaxTrace
 from ..ftrace.ops import FtraceHash, FtraceOps
@@ -46,6 +48,8 @@ from ..trace.text.textcontext import TextContext
 from ..trace.text.tracetext import TraceText
 from .basearray import FORKS, FUNCTION, GUEST_OPTIONS, NOP, BaseArray
 from .commands import Commands
+from .dynevents import DynEvents
+from .eprobes import EventProbes
 from .event import TraceEvent
 from .events.eventfile import EventFiles
 from .events.kernel import KernelEvents
@@ -55,8 +59,10 @@ from .events.synthetic import SynthEvents
 from .events.triggers import Triggered
 from .fprobes import Fprobes
 from .graph import Graph
+from .kprobes import KprobeEvents
 from .latency import OVERWRITE, Latency
 from .pids import Pids
+from .probes import EventNumbers, ProbeEvent
 from .profile import Profile
 from .syscalls import Syscalls
 
@@ -153,14 +159,23 @@ class TraceArray(BaseArray):
         self.kernel_events = KernelEvents(
             *(machine, kallsyms, self.event_files, self, self._event_switched)
         )
-        taken = {f"{event.group}/{event.name}" for event in (*self.kernel_events, *self.syscalls)}
-        callbacks = (self._reset_all, self._update_record_cmd)
-        self.fprobes = Fprobes(
-            *(ftrace, kallsyms, ring, self.event_files, self, taken, *callbacks),
+        self.dynamic_events = DynEvents(self._reset_all)
+        kprobes, numbers = Kprobes(machine, kallsyms, ftrace), EventNumbers()
+        self.kprobes = KprobeEvents(
+            *(kprobes, ftrace, self._event_switched),
+            *(self.event_files, self, kallsyms, self.dynamic_events, numbers),
             self.error_log,
         )
+        self.eprobes = EventProbes(
+            *(kprobes, self.event_files, self, kallsyms, self.dynamic_events, numbers),
+            self.error_log,
+        )
+        self.fprobes = Fprobes(
+            *(ftrace, kallsyms, ring, self.event_files, self, self.dynamic_events),
+            *(self._update_record_cmd, self.error_log),
+        )
         self.synthetic = SynthEvents(
-            *(self.event_files, self, self._hists, self._reset_all, self._event_switched)
+            *(self.event_files, self, self.dynamic_events, self._hists, self._event_switched)
         )
         self.event_pids = EventPids(self.event_files)
         tracer = LatencyTracer(machine, kallsyms)
@@ -200,14 +215,10 @@ class TraceArray(BaseArray):
 
     def save(self) -> Restore:
         """Return a function that restores tracer, events and settings, after `ftrace`."""
-        owned = (self.graph, self.stack, self.profile, self.syscalls, self.fprobes)
+        owned = (self.graph, self.stack, self.profile, self.syscalls, self.dynamic_events)
         owned_too = (
-            self.marker,
-            self.event_files,
-            self.event_pids,
-            self.kernel_events,
-            self.synthetic,
-            self.latency,
+            *(self.marker, self.event_files, self.event_pids, self.kernel_events, self.latency),
+            *(self.fprobes, self.kprobes, self.eprobes, self.synthetic),
         )
         kept = in_order(attributes(self, "others"), self.commands.save())
         return in_order(super().save(), kept, *(each.save() for each in (*owned, *owned_too)))
@@ -221,7 +232,8 @@ class TraceArray(BaseArray):
     @property
     def events(self) -> Sequence[TraceEvent]:
         """All events that exist now."""
-        return [*self.kernel_events, *self.syscalls, *self.fprobes, *self.synthetic]
+        own = (*self.kernel_events, *self.syscalls)
+        return [*own, *self.fprobes, *self.synthetic, *self._probe_events]
 
     def _hists(self) -> Iterator[Hist]:
         """Yield the histograms of all events, here and in instances."""
@@ -405,7 +417,7 @@ class TraceArray(BaseArray):
             super().context(in_buffer, overrun, section),
             fprobes=self.fprobes.by_number(),
             syscalls=self.syscalls.by_number,
-            events={**self.kernel_events.by_number, **self.synthetic.by_number},
+            events=self._formats(),
         )
 
     def _switch(self, name: str) -> None:
@@ -463,6 +475,16 @@ class TraceArray(BaseArray):
                 self.graph.stop()
         wanted = self.tracer in (FUNCTION, *LATENCY_TRACERS) and self.options["function-trace"]
         self._register(wanted, undo)
+
+    @property
+    def _probe_events(self) -> Sequence[ProbeEvent]:
+        return (*self.kprobes.events, *self.eprobes.events)
+
+    def _formats(self) -> Mapping[int, EventFormat]:
+        """Return what printing events needs, by their types."""
+        addresses = self.options["sym-addr"]
+        probed = {each.number: each.format(addresses) for each in self._probe_events}
+        return {**self.kernel_events.by_number, **self.synthetic.by_number, **probed}
 
     def allocate_snapshot(self) -> None:
         """Make a spare buffer if none exists."""

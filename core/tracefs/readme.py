@@ -110,11 +110,27 @@ NMIs
                                     a CPU that takes no ticks is reported
 
 Events of your own
-  dynamic_events                    definitions; > removes all, >> adds one:
-        f[:[GRP/]EVENT] FUNC [[NAME=]$argN[:TYPE]] [[NAME=]%REG[:TYPE]]
-        is an event at the entry of FUNC with all registers; -:EVENT removes
-        one; TYPE is u8 to u64, s8 to s64, x8 to x64 or symbol
-        s:[synthetic/]EVENT TYPE FIELD; ... as in synthetic_events
+  dynamic_events                    - Create/append/remove/show definitions of
+                                    all kinds; > removes all, >> adds one
+  kprobe_events                     - Create/append/remove/show those of kprobes
+        p[:[<group>/][<event>]] <place> [<args>]
+        r[maxactive][:[<group>/][<event>]] <place> [<args>]
+        e[:[<group>/][<event>]] <attached-group>.<attached-event> [<args>] [if <filter>]
+        f[:[<group>/][<event>]] <function> [<args>]
+        -:[<group>/][<event>]
+            place: [<module>:]<symbol>[+<offset>]|<memaddr>
+            place (kretprobe): [<module>:]<symbol>[+<offset>]%return|<memaddr>
+            args: <name>=fetcharg[:type]
+            fetcharg: (%<register>|$<efield>), @<address>, @<symbol>[+|-<offset>],
+                      $stack<index>, $stack, $retval, $comm, $arg<N>,
+                      +|-[u]<offset>(<fetcharg>), \\imm-value, \\"imm-string"
+            type: s8/16/32/64, u8/16/32/64, x8/16/32/64, string, symbol,
+                  b<bit-width>@<bit-offset>/<container-size>, ustring,
+                  <type>\\[<array-size>\\]
+            efield: a field of the event that an event probe (e) is attached to
+        An fprobe (f) keeps all registers; it takes $argN, %REG, numbers, symbol
+  kprobe_profile                    hits and misses of each kprobe
+  /sys/kernel/debug/kprobes/        list of all kprobes; enabled: 0 disarms them
 
   error_log                         why definitions were refused; > clears it
 

@@ -71,7 +71,7 @@ def layouts(byteorder: str, pointer_size: int) -> dict[str, np.dtype[np.void]]:
     """Return the host's layouts by name of the guest's structure."""
     ret_stack = abi.ftrace_ret_stack(byteorder, pointer_size)
     arch = abi.mod_arch_specific(byteorder, pointer_size)
-    entry_fields = ("ret", "func", "fp", "told", "profiled", "calltime", "subtime")
+    entry_fields = ("ret", "func", "fp", "told", "profiled", "calltime", "subtime", "probe")
     return {
         "cpu_clock": abi.cpu_clock(byteorder),
         "cpu_local": abi.cpu_local(byteorder),
@@ -103,6 +103,10 @@ def layouts(byteorder: str, pointer_size: int) -> dict[str, np.dtype[np.void]]:
         "hist_action": abi.hist_action(byteorder),
         "synth_event": abi.synth_event(byteorder),
         "hist_trigger": abi.hist_trigger(byteorder),
+        "fetch_insn": abi.fetch_insn(byteorder),
+        "trace_probe": abi.trace_probe(byteorder),
+        "kprobe": abi.kprobe(byteorder),
+        "probe_range": abi.probe_range(byteorder),
         "latency_control": abi.latency_control(byteorder),
         "critical_section": abi.critical_section(byteorder),
         "max_trace_data": abi.max_trace_data(byteorder),
@@ -158,6 +162,11 @@ def test_host_and_guest_agree_on_numbers_of_events() -> None:
     assert enumerated(text, "FIRST")["TRACE_EVENT_ID"] == abi.FIRST_TRACE_EVENT_ID
     assert enumerated(text, "FIRST")["SYNTH_EVENT_ID"] == abi.FIRST_SYNTH_EVENT_ID
     assert enumerated(text, "TRACE_EVENT")["FILES"] == abi.TRACE_EVENT_FILES
+    probes_text = (GUEST / "include" / "trace_kprobe.h").read_text()
+    steps = {each.name: each.value for each in abi.FetchOp}
+    assert enumerated(probes_text, "FETCH_OP") == steps
+    assert enumerated(probes_text, "PROBE")["EVENT_SIZE"] == abi.PROBE_EVENT_SIZE
+    assert enumerated(probes_text, "PROBE")["RANGES"] == abi.PROBE_RANGES
     sizes = enumerated(text, "HIST")
     for name in (
         *("KEYS_MAX", "VALS_MAX", "VARS_MAX", "KEY_SIZE"),

@@ -166,6 +166,7 @@ def machine(
             for source, target in (
                 (own, TRACING),
                 (own / "proc/kallsyms", Path("/proc/kallsyms")),
+                (own / "proc/version", Path("/proc/version")),
                 (own / "proc/sys/kernel", Path("/proc/sys/kernel")),
             ):
                 if source.exists():

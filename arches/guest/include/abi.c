@@ -6,7 +6,7 @@
  */
 #include "tracer.h" /* before kernel.h, which defines a macro `notrace` */
 #include "module.h"
-#include "trace_events.h"
+#include "trace_kprobe.h"
 #include "tracepoint.h"
 #include "workload.h"
 
@@ -50,6 +50,10 @@ typedef struct wakeup_control wakeup_control;
 typedef struct critical_section critical_section;
 typedef struct max_trace_data max_trace_data;
 typedef struct trace_array trace_array;
+typedef struct fetch_insn fetch_insn;
+typedef struct trace_probe trace_probe;
+typedef struct kprobe kprobe;
+typedef struct probe_range probe_range;
 
 DESCRIBE(cpu_clock);
 DESCRIBE(cpu_local);
@@ -88,3 +92,7 @@ DESCRIBE(wakeup_control);
 DESCRIBE(critical_section);
 DESCRIBE(max_trace_data);
 DESCRIBE(trace_array);
+DESCRIBE(fetch_insn);
+DESCRIBE(trace_probe);
+DESCRIBE(kprobe);
+DESCRIBE(probe_range);

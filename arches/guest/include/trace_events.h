@@ -14,7 +14,7 @@
 
 #include "tracer.h"
 
-/* Types of events in the ring buffer; system calls and fprobes have those after them. */
+/* Types of events in the ring buffer; system calls, fprobes and probe events have those after them. */
 #define FIRST_TRACE_EVENT_ID 0x20
 #define FIRST_SYNTH_EVENT_ID 0xc0
 
@@ -80,7 +80,8 @@ struct event_trigger {
 	u32 counted; /* `count` says how often it is still executed */
 	s64 count;
 	u64 filter;  /* struct filter_pred array; 0: always */
-	u64 data;    /* struct hist_trigger for TRIGGER_HIST, struct trace_event_file for others */
+	u64 data;    /* struct hist_trigger for TRIGGER_HIST, struct trace_probe for TRIGGER_EPROBE,
+		      * struct trace_event_file for others */
 	u32 paused;  /* TRIGGER_HIST: it is not executed */
 	u32 unused;
 };
@@ -90,6 +91,7 @@ struct event_trigger {
 #define TRIGGER_HIST 18
 #define TRIGGER_ENABLE_HIST 19
 #define TRIGGER_DISABLE_HIST 20
+#define TRIGGER_EPROBE 21 /* write the event of an event probe */
 
 /* An event on its way into the buffer of a trace array. */
 struct trace_event_buffer {

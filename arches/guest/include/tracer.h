@@ -114,7 +114,7 @@ struct trace_event_file {
 	u64 triggers;      /* first struct event_trigger, or 0 */
 };
 
-#define TRACE_EVENT_FILES 0x480 /* types that can have a filter and triggers: all below it */
+#define TRACE_EVENT_FILES 0xc00 /* types that can have a filter and triggers: all below it */
 
 #define TRACE_ARRAY_CPUS 8
 
@@ -240,6 +240,8 @@ struct fgraph_control {
 	u32 fast;      /* FGRAPH_FAST_*: the settings ask for nothing else */
 };
 extern struct fgraph_control fgraph;
+
+#define FGRAPH_KRETPROBE 2u /* ftrace_ret_entry.told: a return probe follows the call */
 
 #define FGRAPH_FAST_ENTRY 1u  /* each call of a site is traced */
 #define FGRAPH_FAST_RETURN 2u /* each traced function's return is, however long it took */

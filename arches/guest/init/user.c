@@ -42,7 +42,7 @@ static int exec_child(void *path)
 static int user_cat(const char *path)
 {
 	char buf[128];
-	int fd = syscall(open, path, O_RDONLY, 0), n, total = 0;
+	int fd = syscall(openat, AT_FDCWD, path, O_RDONLY), n, total = 0;
 
 	if (fd < 0)
 		return fd;

@@ -3,7 +3,7 @@
  * The triggers of events. Modelled on kernel/trace/trace_events_trigger.c. As in trace_probe.c,
  * this file decides, and the machine changes the buffers.
  */
-#include "trace_events.h"
+#include "trace_kprobe.h"
 
 static int trigger_matches(const struct event_trigger *trigger, const struct trace_entry *entry,
 			   u32 size)
@@ -96,6 +96,9 @@ static int trigger_call(const struct trace_event_buffer *event, struct event_tri
 	case TRIGGER_ENABLE_HIST:
 	case TRIGGER_DISABLE_HIST:
 		trigger_enable_hist(trigger);
+		return 0;
+	case TRIGGER_EPROBE:
+		eprobe_trace_func((struct trace_probe *)(unsigned long)trigger->data, event);
 		return 0;
 	default:
 		hist_trigger_update(trigger_hist(trigger), event);

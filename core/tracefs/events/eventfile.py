@@ -128,12 +128,15 @@ class Attachment:
     def __init__(self, attach: Callable[[bool], None]) -> None:
         self.users = 0
         """Number of trace arrays for which the event is made."""
+        self.was_used = False
+        """Whether it was ever made, so that buffers may have such events."""
         self._attach = attach
 
     def use(self, on: bool) -> None:
         """Add a trace array, or remove one."""
         before = self.users
         self.users += 1 if on else -1
+        self.was_used |= on
         try:
             if not (before and self.users):
                 self._attach(on)
@@ -178,6 +181,11 @@ class EventFile:
     def attached(self) -> bool:
         """Whether the kernel calls the tracer for this event, for any trace array."""
         return self._attachment.users > 0
+
+    @property
+    def was_attached(self) -> bool:
+        """Whether it ever was, so that buffers may have such events."""
+        return self._attachment.was_used
 
     @property
     def soft_disabled(self) -> bool:
@@ -232,5 +240,6 @@ class EventFile:
     def save(self) -> Restore:
         """Return a function that restores the switches; the machine saves the table."""
         return in_order(
-            attributes(self, "made", "soft_users"), attributes(self._attachment, "users")
+            attributes(self, "made", "soft_users"),
+            attributes(self._attachment, "users", "was_used"),
         )

@@ -12,14 +12,13 @@ from typing import Protocol
 
 from ...errors import TracefsError
 from ...trace.buffer.ringbuffer import RingBuffer
+from ..dynevents import DynEvents, EventsFile
 from ..event import TraceEvent, format_text
-from ..fprobes import Fprobes
 from ..ftrace_events import files as ftrace_event_files
 from ..number import switch
 from ..tree import Directory, File, Node, Owner
 from .filters import FilterFile, SystemFilterFile
 from .marker import MarkerEvent
-from .synthetic import SynthEvents, SynthEventsFile, SynthTraceEvent
 from .triggers import files as trigger_files
 
 
@@ -40,44 +39,6 @@ class HasEvents(Protocol):
     def marker(self) -> MarkerEvent:
         """The event of trace_marker."""
         ...
-
-
-class DynamicEvents(File):
-    """The definitions; each line written adds one or removes one."""
-
-    mode = 0o640
-
-    def __init__(self, fprobes: Fprobes, synthetic: SynthEvents) -> None:
-        self._fprobes = fprobes
-        self._synthetic = synthetic
-
-    def read(self) -> str:
-        """Return one definition a line."""
-        lines = [event.fprobe.line for event in self._fprobes]
-        lines += [event.line for event in self._synthetic]
-        return "".join(f"{line}\n" for line in lines)
-
-    def write(self, text: str) -> None:
-        """Execute commands, one a line, up to the first that is refused."""
-        for line in text.split("\n"):
-            words = line.partition("#")[0].split()
-            synthetic = self._removed(words)
-            if synthetic is not None:
-                self._synthetic.remove(synthetic.name)
-            elif not words or not self._synthetic.create(words):
-                self._fprobes.command(line)
-
-    def _removed(self, words: Sequence[str]) -> SynthTraceEvent | None:
-        """Return the synthetic event that `-:[synthetic/]NAME` removes."""
-        if not words or not words[0].startswith(("-:", "!:")):
-            return None
-        group, _, name = words[0][2:].rpartition("/")
-        return next((each for each in self._synthetic if each.matches(group or None, name)), None)
-
-    def truncate(self) -> None:
-        """Remove all definitions."""
-        self._fprobes.clear()
-        self._synthetic.clear()
 
 
 class Enable(File):
@@ -263,11 +224,10 @@ def _files(event: TraceEvent) -> Directory:
     )
 
 
-def files(array: HasEvents, fprobes: Fprobes, synthetic: SynthEvents) -> Mapping[str, Node]:
+def files(array: HasEvents, dynamic: DynEvents) -> Mapping[str, Node]:
     """Return the files of this module by name."""
     return {
         "available_events": AvailableEvents(array),
-        "dynamic_events": DynamicEvents(fprobes, synthetic),
-        "synthetic_events": SynthEventsFile(synthetic),
+        "dynamic_events": EventsFile(dynamic),
         **array_files(array),
     }

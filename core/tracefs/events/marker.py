@@ -27,9 +27,9 @@ class MarkerEvent:
         """A long of the guest has `long` bytes."""
         layout = next(each for each in layouts(long) if each.name == self.name)
         # The text has no size that a filter or a histogram could know.
-        fields = [field for field in layout.fields if field.size]
+        self.fields = [field for field in layout.fields if field.size]
         self.file = EventFile(files, TraceType.PRINT, lambda on: None)
-        self.triggers = EventTriggers(files, self.file, fields, services)
+        self.triggers = EventTriggers(files, self.file, self.fields, services)
 
     @property
     def files(self) -> Mapping[str, File]:

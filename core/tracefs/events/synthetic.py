@@ -25,37 +25,29 @@ from ...events.synth import (
     check_command,
     parse_synth,
 )
-from ...memento import Restore, attributes, in_order
-from ..tree import File
-from .eventfile import EventFile, EventFiles
-from .filters import EventFilter
+from ...memento import Restore, in_order
+from ..dynevents import DynEvents
+from ..tree import File, Node
+from .eventfile import EventFiles
 from .hists import synth_data
-from .triggers import EventTriggers, TriggerServices
+from .switched import SwitchedEvent
+from .triggers import TriggerServices
 
 _DYNAMIC = "s:"
 """What a definition in dynamic_events begins with."""
 
 
-class SynthTraceEvent:
+class SynthTraceEvent(SwitchedEvent):
     """A synthetic event in events/synthetic/."""
 
-    def __init__(
-        self,
-        definition: SynthEvent,
-        number: int,
-        files: EventFiles,
-        services: TriggerServices,
-        switched: Callable[[bool], None],
-    ) -> None:
+    def __init__(self, events: SynthEvents, definition: SynthEvent, number: int) -> None:
         self.definition = definition
-        self.number = number
-        """Number of its type in the ring buffer."""
+        self._events = events
+        files = events.files
         data = synth_data(definition, number, files.memory.byteorder)
         self.address = files.blocks.place(data)
         """Of its `struct synth_event`."""
-        self.file = EventFile(files, number, switched)
-        self.filter = EventFilter(files, number, self.fields)
-        self.triggers = EventTriggers(files, self.file, self.fields, services)
+        super().__init__(files, events.services, number, definition.fields)
 
     @property
     def group(self) -> str:
@@ -72,14 +64,34 @@ class SynthTraceEvent:
         """The definition as the file dynamic_events lists it."""
         return f"{_DYNAMIC}{GROUP}/{self.definition.line}"
 
-    def matches(self, group: str | None, event: str) -> bool:
-        """Return whether a removal of `group` (None for any) and `event` means this one."""
-        return group in (None, GROUP) and event == self.name
+    @property
+    def probes(self) -> None:
+        """It is attached to no event."""
+        return None
 
     @property
-    def on(self) -> bool:
-        """Whether histograms make it."""
-        return self.file.made
+    def busy(self) -> bool:
+        """Whether it is in use: on, counted, made by a histogram, or an event probe's event."""
+        events = self._events
+        counted = self.file.attached or bool(self.triggers.hists)
+        return counted or events.made(self.definition) or events.dynamic.probed(self)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether it may be in the buffers."""
+        return self.file.was_attached
+
+    def matches(self, group: str | None, event: str, words: Sequence[str]) -> bool:
+        """Return whether a removal means this one (`synth_event_match`)."""
+        return group in (None, GROUP) and event == self.name
+
+    def release(self) -> None:
+        """Remove it. Raises `TracefsError` (EBUSY) while it is in use."""
+        if self.busy:
+            raise TracefsError(errno.EBUSY)
+        self.clear()
+        self._events.files.blocks.free(self.address)
+        self._events.dynamic.remove(self)
 
     @property
     def fields(self) -> Sequence[Field]:
@@ -91,9 +103,8 @@ class SynthTraceEvent:
         """How its file `format` says that it is printed."""
         return self.definition.print_fmt
 
-    def switch(self, on: bool) -> None:
-        """Switch the event on or off."""
-        self.file.enable(on)
+    def _attach(self, on: bool) -> None:
+        self._events.switched(on)
 
 
 class SynthEvents:
@@ -103,45 +114,47 @@ class SynthEvents:
         self,
         files: EventFiles,
         services: TriggerServices,
+        dynamic: DynEvents,
         hists: Callable[[], Iterable[Hist]],
-        reset: Callable[[], None],
         switched: Callable[[bool], None],
     ) -> None:
-        """`hists` returns all histograms, and `reset` drops all recorded events.
-
-        `switched` is called while an event goes on or off.
-        """
-        self._files = files
-        self._services = services
+        """`hists` returns all histograms; `switched` is called while an event goes on or off."""
+        self.files = files
+        self.services = services
+        self.dynamic = dynamic
+        self.switched = switched
         self._hists = hists
-        self._reset = reset
-        self._switched = switched
-        self._events: list[SynthTraceEvent] = []
-        self._was_on: set[int] = set()
+        dynamic.add_type(self)
 
     def save(self) -> Restore:
         """Return a function that restores the events; the machine saves their memory."""
-        parts = ((each.file, each.filter, each.triggers) for each in self._events)
-        states = (part.save() for each in parts for part in each)
-        return in_order(attributes(self, "_events", "_was_on"), *states)
+        return in_order(*(each.save() for each in self))
 
     def __iter__(self) -> Iterator[SynthTraceEvent]:
-        return iter(self._events)
+        return (each for each in self.dynamic.all() if isinstance(each, SynthTraceEvent))
+
+    def owns(self, event: object) -> bool:
+        """Return whether it is a synthetic event."""
+        return isinstance(event, SynthTraceEvent)
 
     def find(self, name: str) -> SynthTraceEvent | None:
         """Return the event `name`."""
-        return next((each for each in self._events if each.name == name), None)
+        return next((each for each in self if each.name == name), None)
+
+    def made(self, event: SynthEvent) -> bool:
+        """Return whether a histogram makes `event`."""
+        return any(action.event == event for hist in self._hists() for action in hist.actions)
 
     @property
     def by_number(self) -> Mapping[int, EventFormat]:
         """The events as the trace shows them, by number of their type."""
-        layout = Layout(self._files.memory.byteorder, self._files.memory.pointer_size)
+        layout = Layout(self.files.memory.byteorder, self.files.memory.pointer_size)
         return {
             each.number: EventFormat(
                 *(GROUP, each.name, each.number, each.definition.fields),
                 *(each.definition.shown_fmt, layout),
             )
-            for each in self._events
+            for each in self
         }
 
     # Commands
@@ -158,7 +171,7 @@ class SynthEvents:
         if line.startswith("!"):
             self.remove(name[1:])
             return
-        with _Explained(self._files, line):
+        with _Explained(self.files, line):
             check_command(line)
             self._add(name, fields)
 
@@ -170,7 +183,7 @@ class SynthEvents:
         if not words[0].startswith(_DYNAMIC):
             return False
         line = " ".join(words)
-        with _Explained(self._files, line):
+        with _Explained(self.files, line):
             name, fields = _split(line.removeprefix(_DYNAMIC))
             if not fields:
                 raise SynthError(INVALID_CMD)
@@ -183,48 +196,21 @@ class SynthEvents:
         return True
 
     def _add(self, name: str, fields: str) -> None:
-        long = self._files.memory.pointer_size
+        long = self.files.memory.pointer_size
         event = parse_synth(name, fields, long, lambda name: self.find(name) is not None)
-        used = {each.number for each in self._events}
+        used = {each.number for each in self}
         numbers = range(FIRST_SYNTH_EVENT_ID, LAST_SYNTH_EVENT_ID + 1)
         number = next((each for each in numbers if each not in used), None)
-        if number is None or not self._files.has(number):
+        if number is None or not self.files.has(number):
             raise TracefsError(errno.ENODEV, "Too many event types")
-
-        def switched(on: bool) -> None:
-            self._was_on.add(number)
-            self._switched(on)
-
-        made = SynthTraceEvent(event, number, self._files, self._services, switched)
-        self._events.append(made)
+        self.dynamic.add(SynthTraceEvent(self, event, number))
 
     def remove(self, name: str) -> None:
         """Remove the event `name`. Raises `TracefsError` (ENOENT, EBUSY)."""
         event = self.find(name)
         if event is None:
             raise TracefsError(errno.ENOENT)
-        self._drop([event])
-
-    def clear(self) -> None:
-        """Remove all events; EBUSY, with none removed, while one of them is in use."""
-        self._drop(list(self._events))
-
-    def _drop(self, chosen: Sequence[SynthTraceEvent]) -> None:
-        used = {action.event for hist in self._hists() for action in hist.actions}
-        if any(
-            each.file.attached or each.triggers.hists or each.definition in used for each in chosen
-        ):
-            raise TracefsError(errno.EBUSY)
-        for each in chosen:
-            if each.filter.text:
-                each.filter.set("0")
-            each.triggers.clear()
-            self._files.blocks.free(each.address)
-        self._events = [each for each in self._events if each not in chosen]
-        # Another event can get the number.
-        if self._was_on & {each.number for each in chosen}:
-            self._was_on -= {each.number for each in chosen}
-            self._reset()
+        self.dynamic.release([event])
 
 
 class _Explained:
@@ -269,4 +255,9 @@ class SynthEventsFile(File):
 
     def truncate(self) -> None:
         """Remove all definitions."""
-        self._events.clear()
+        self._events.dynamic.clear(self._events)
+
+
+def files(events: SynthEvents) -> Mapping[str, Node]:
+    """Return the files of this module by name."""
+    return {"synthetic_events": SynthEventsFile(events)}

@@ -50,7 +50,8 @@ AVAILABLE = (
 )
 """What the file `trigger` shows without triggers."""
 
-_COMMANDS = {each.name.lower(): each for each in TriggerCommand if each is not TriggerCommand.HIST}
+_OTHER = (TriggerCommand.HIST, TriggerCommand.EPROBE)
+_COMMANDS = {each.name.lower(): each for each in TriggerCommand if each not in _OTHER}
 _EVENT_COMMANDS = (TriggerCommand.ENABLE_EVENT, TriggerCommand.DISABLE_EVENT)
 _HIST_SWITCHES = (TriggerCommand.ENABLE_HIST, TriggerCommand.DISABLE_HIST)
 _TARGET_COMMANDS = (*_EVENT_COMMANDS, *_HIST_SWITCHES)
@@ -77,6 +78,9 @@ class Triggered(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def fields(self) -> Sequence[Field]: ...
 
     @property
     def file(self) -> EventFile: ...
@@ -136,6 +140,8 @@ class Trigger:
     """Address of its condition's tests, or 0."""
     target: Triggered | None = None
     hist: Hist | None = None
+    probe: int = 0
+    """Address of the `struct trace_probe` of an event probe in the guest, or 0."""
 
 
 class EventTriggers:
@@ -176,7 +182,8 @@ class EventTriggers:
     def lines(self) -> Iterator[str]:
         """Yield one line for each trigger."""
         for each in self._triggers:
-            yield self._line(each)
+            if each.command is not TriggerCommand.EPROBE:
+                yield self._line(each)
 
     def hist_texts(self) -> Iterator[str]:
         """Yield the content of all histograms."""
@@ -242,6 +249,19 @@ class EventTriggers:
     def clear(self) -> None:
         """Remove all triggers."""
         for each in list(self._triggers):
+            if each.command is not TriggerCommand.EPROBE:
+                self._remove(each)
+
+    def attach_probe(self, probe: int, condition: str) -> None:
+        """Have the event probe at guest address `probe` write an event for each of these."""
+        row = np.zeros((), self._layout)
+        row["data"] = probe
+        trigger = Trigger(TriggerCommand.EPROBE, 0, condition, probe=probe)
+        self._add(trigger, row, self._tests(condition))
+
+    def detach_probe(self, probe: int) -> None:
+        """End that."""
+        for each in [each for each in self._triggers if each.probe == probe]:
             self._remove(each)
 
     # Parts
