@@ -16,7 +16,15 @@ def distinct(values: NDArray[_Scalar]) -> NDArray[_Scalar]:
     `np.unique` does the same, but its first call loads `numpy.ma`, which takes longer than
     opening a machine.
     """
-    ordered: NDArray[Any] = np.sort(values, axis=None)
-    first = np.ones(len(ordered), np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
-    return ordered[first]
+    kept = _without_repeats(values.ravel())
+    if np.greater(kept[1:], kept[:-1]).all():
+        return kept
+    ordered: NDArray[Any] = np.sort(kept)
+    return _without_repeats(ordered)
+
+
+def _without_repeats(values: NDArray[_Scalar]) -> NDArray[_Scalar]:
+    """Return the values that differ from the one before them."""
+    first = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=first[1:])
+    return values[first]

@@ -62,19 +62,16 @@ class LongBlocks:
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """An instruction that reads a counter, for which the emulator asks the host."""
+    """What an instruction reads for which the emulator asks the host."""
 
-    value: bytes
-    """The text of the instruction, as far as `mask` has ones."""
-    mask: bytes
-    registers: tuple[tuple[int, ...], ...]
-    """The emulator's numbers of the registers that it writes, lowest bits of the counter first;
-    which row it is, the bits `register_mask` of the first byte tell."""
-    register_mask: int = 0
+    registers: tuple[int, ...]
+    """The emulator's numbers of the registers that it writes, lowest bits of the value first."""
     bits: int = 64
-    """Bits of the counter in each register."""
+    """Bits of the value in each register."""
     tick_ns: int = 1
     """Virtual ns from one value to the next."""
+    random: bool = False
+    """Whether it reads random bits, and not a counter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +100,9 @@ class Engine:
     cs_own_target: str = ""
     """Regular expression for mnemonics of branches that Capstone prints without a target if
     they branch to themselves."""
+    cs_hardware: str = ""
+    """Regular expression for instructions, as Capstone prints them, that devices, interrupts or
+    page tables would have to answer; empty if they are not watched (core/machine/codewatch.py)."""
     ks_registers: str = ""
     """Regular expression for registers as people type them, if Keystone wants a prefix."""
     ks_prefix: str = ""
@@ -119,8 +119,8 @@ class Engine:
     """The emulator's CPU model, if its default lacks instructions."""
     branches: Branches | None = None
     """None if branches have no delay slots."""
-    counters: tuple[Counter, ...] = ()
-    """Instructions that read the host's time (core/machine/counters.py)."""
+    counters: Mapping[bytes, Counter] = field(default_factory=dict)
+    """What reads the host's time or random bits, by its bytes (core/machine/codewatch.py)."""
     long_blocks: LongBlocks | None = None
     """None if the emulator translates blocks of any length."""
     survives_exceptions: bool = True

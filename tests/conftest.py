@@ -69,11 +69,26 @@ def _has_tests(entry: Path) -> bool:
     return entry.match("test_*.py")
 
 
+WAITING = (
+    *("test_porting_walk.py", "tui/test_walks.py", "tui/web/test_server.py", "tui/mount"),
+    *("tui/cli/test_process.py", "tui/cli/test_sh.py", "fuzz"),
+)
+"""Tests that mostly wait for processes: the first work of one worker.
+
+The others keep all CPUs busy meanwhile. If these tests came last, they would wait alone.
+"""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests of all workers into the same order."""
+    """Put the tests of all workers into the same order, and begin with those that wait."""
     folder = Path(__file__).parent
-    items.sort(key=lambda item: item.path.relative_to(folder).parts[0])
+
+    def place(item: pytest.Item) -> tuple[bool, str]:
+        path = item.path.relative_to(folder)
+        return not any(map(path.is_relative_to, WAITING)), path.parts[0]
+
+    items.sort(key=place)
 
 
 def pytest_collection_finish() -> None:

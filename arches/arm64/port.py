@@ -68,16 +68,21 @@ CONTROLS = (
 )
 """Registers that control the CPU, with values of kernel code."""
 
-COUNTERS = tuple(
-    Counter(
-        word.to_bytes(4, "little"),
-        (0xFFFF_FFE0).to_bytes(4, "little"),
-        (*((register.number,) for register in GENERAL), ()),
-        register_mask=31,
+COUNTERS = {
+    (word | row).to_bytes(4, "little"): Counter(
+        (register.number,),
         tick_ns=16,  # cntfrq_el0 is 62.5 MHz
     )
     for word in (0xD53B_E020, 0xD53B_E040)  # mrs of cntpct_el0 and cntvct_el0
+    for row, register in enumerate(GENERAL)
+}
+
+HARDWARE = (
+    r"wfi|hvc|smc|eret|at |mrs \w+, (?:icc_(?!pmr)|pm|cnt[hkp]\w*_(?:ctl|cval|tval)|cntv_)"
+    r"|msr (?!daif|sp_el0|spsel|tpidr|tpidrro|nzcv|fpcr|fpsr|pan|uao|ssbs|dit|icc_pmr)"
 )
+"""System registers that are written, and those of the interrupt controller, timers and event
+counters; calls of a hypervisor. Registers of the running thread, and masks of interrupts, work."""
 
 ENGINE = Engine(
     uc_arch=UC_ARCH_ARM64,
@@ -87,6 +92,7 @@ ENGINE = Engine(
     ks_arch="KS_ARCH_ARM64",
     ks_mode=("KS_MODE_LITTLE_ENDIAN",),
     cs_parts={"fp": "x29", "lr": "x30", **{f"w{n}": f"x{n}" for n in range(insn.LR + 1)}},
+    cs_hardware=HARDWARE,
     traps=oops.TRAPS,
     counters=COUNTERS,
 )

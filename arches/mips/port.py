@@ -40,6 +40,7 @@ from ...core.facts import (
     AddressMap,
     Branches,
     CallSites,
+    Counter,
     Engine,
     ExampleSite,
     LongBlocks,
@@ -112,6 +113,27 @@ CPUS = {
 start code of another encoding."""
 
 
+SAFE_BLOCK = 300
+"""Instructions of a block that has enough temporaries: each instruction keeps one of the 512, the
+registers 150, and the emulator dies at the 362nd instruction (the 376th on 32 bits). The blocks of
+the guest's tracers are shorter; hooks would make them four times as slow."""
+
+
+HARDWARE = r"d?mtc0 \$\w+, \$(?!t4, 0)|tlb|wait|d?eret"
+"""Writes of coprocessor 0 except for Status (register 12, which masks interrupts), and others
+that reach the TLB or wait for an interrupt. Capstone prints general names for its registers."""
+
+
+def counters(order: Literal["little", "big"]) -> dict[bytes, Counter]:
+    """Return MFC0 of Count (register 9) by its bytes; it counts every second cycle of 5 ns."""
+    return {
+        (0x4000_4800 | row << 16).to_bytes(insn.WORD, order): Counter(
+            (mips_const.UC_MIPS_REG_0 + row,), bits=32, tick_ns=10
+        )
+        for row in range(1, 32)
+    }
+
+
 def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
     """Return the engines for one byte order and the word size of the modes."""
     big = order == "big"
@@ -130,13 +152,15 @@ def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
         ks_jumps="jal?",
         uc_cpu=CPUS[uc_mode],
         branches=BRANCHES[uc_mode],
-        long_blocks=LongBlocks(most=128, ends=insn.BLOCK_ENDS),
+        long_blocks=LongBlocks(most=SAFE_BLOCK, ends=insn.BLOCK_ENDS),
         # After an exception during a translation, such as a fetch from data, the emulator uses a
         # temporary of that translation in the next one and dies.
         survives_exceptions=False,
         cs_names=N64_NAMES if uc_mode == UC_MODE_MIPS64 else {"fp": "s8"},
         cs_returns=frozenset({"jr"}),
         cs_calls=frozenset({"jal", "bal", "bgezal", "bltzal", "bgezall", "bltzall", "jalr"}),
+        cs_hardware=HARDWARE,
+        counters=counters("big" if big else "little"),
         traps=oops.TRAPS,
     )
 

@@ -21,12 +21,12 @@ from typing import Self
 import numpy as np
 from capstone import CS_ARCH_PPC, CS_MODE_BIG_ENDIAN
 from unicorn import ppc_const
-from unicorn.unicorn_const import UC_ARCH_PPC, UC_MODE_BIG_ENDIAN
+from unicorn.unicorn_const import UC_ARCH_PPC, UC_MODE_BIG_ENDIAN, UC_MODE_PPC64
 
 from ...core.arch import Edit, Effect, Sites, Stubs
 from ...core.crash import Crash
 from ...core.encoding import Encoding
-from ...core.facts import Engine, Register
+from ...core.facts import Counter, Engine, Register
 from ...core.port.base_port import BasePort
 from . import callsite, encoding, insn, oops
 from .callsite import Form
@@ -62,6 +62,26 @@ def controls(msr: int) -> tuple[tuple[Register, int], ...]:
 SELF_JUMP = insn.pack(insn.b(0))
 
 
+HARDWARE = r"tlb|slb|h?rfi|mtsr|doze|nap|sleep|rvwinkle|l[bhwd]zcix|st[bhwd]cix"
+"""What reaches the MMU or I/O past the caches, sleeps, or returns from an interrupt."""
+
+
+TICK_NS = 2
+"""Virtual ns of one tick of the time base."""
+
+
+def _counters(bits: int) -> dict[bytes, Counter]:
+    """Return MFTB and MFTBU by their bytes, and MFSPR of the same two halves of the time base."""
+    registers = [getattr(ppc_const, f"UC_PPC_REG_{number}") for number in range(32)]
+    halves = {0x7C0C_42E6: TICK_NS, 0x7C0C_42A6: TICK_NS}  # all of it on 64-bit
+    halves |= {0x7C0D_42E6: TICK_NS << 32, 0x7C0D_42A6: TICK_NS << 32}
+    return {
+        (word | row << 21).to_bytes(4, "big"): Counter((register,), bits=bits, tick_ns=tick_ns)
+        for word, tick_ns in halves.items()
+        for row, register in enumerate(registers)
+    }
+
+
 def engine(uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
     """Return the emulator, disassembler and assembler for the word size of the modes."""
     return Engine(
@@ -76,6 +96,8 @@ def engine(uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
         cs_returns=frozenset({"blr"}),
         cs_calls=frozenset({"bl", "bla", "bctrl", "blrl"}),
         cs_own_target=r"b(?:[lgn][te]|eq|n[lgsu]|so|un|dn?z[tf]?)l?[+-]?",
+        cs_hardware=HARDWARE,
+        counters=_counters(64 if uc_mode == UC_MODE_PPC64 else 32),
         traps=oops.TRAPS,
     )
 

@@ -85,6 +85,9 @@ COMPILED_NOPS = (NOP5, REL32_SIZE * NOPS64[1], bytes.fromhex("0f 1f 44 00 08"))
 `-fpatchable-function-entry=5` of GCC and of clang."""
 
 
+_REL32 = np.dtype([("opcode", "u1"), ("distance", "<i4")])
+
+
 def rel32(
     opcode: int, ip: Addresses, target: Addresses, bits: int = 64
 ) -> tuple[Bytes, NDArray[np.bool_]]:
@@ -96,10 +99,11 @@ def rel32(
     end = ip + np.uint64(REL32_SIZE)
     short = (target - end).view(np.int64).astype("<i4")
     reach = (end + short.astype(np.int64).view(np.uint64)) & np.uint64((1 << bits) - 1) == target
-    text = np.empty((len(ip), REL32_SIZE), np.uint8)
-    text[:, 0] = opcode
-    text[:, 1:] = np.ascontiguousarray(short).view(np.uint8).reshape(-1, 4)
-    text[~reach] = INT3[0]
+    insns = np.empty(len(ip), _REL32)
+    insns["opcode"], insns["distance"] = opcode, short
+    text = insns.view(np.uint8).reshape(-1, REL32_SIZE)
+    if not reach.all():
+        text[~reach] = INT3[0]
     return text, reach
 
 

@@ -51,12 +51,37 @@ def register(name: str) -> Register:
     return Register(name, number)
 
 
-COUNTERS = tuple(
-    Counter(
-        text, b"\xff" * len(text), ((x86_const.UC_X86_REG_EAX, x86_const.UC_X86_REG_EDX),), bits=32
-    )
-    for text in (b"\x0f\x31", b"\x0f\x01\xf9")  # rdtsc, rdtscp
+def _random() -> dict[bytes, Counter]:
+    """Return RDRAND and RDSEED by their bytes, for all registers of 32 and 64 bits."""
+    low = ("ax", "cx", "dx", "bx", "sp", "bp", "si", "di")
+    forms: list[tuple[bytes, Sequence[str], int]] = [
+        (b"", [f"e{name}" for name in low], 32),
+        (b"\x41", [f"r{number}d" for number in range(8, 16)], 32),
+        (b"\x48", [f"r{name}" for name in low], 64),
+        (b"\x49", [f"r{number}" for number in range(8, 16)], 64),
+    ]
+    return {
+        prefix + bytes((0x0F, 0xC7, first + row)): Counter(
+            (register(name).number,), bits=bits, random=True
+        )
+        for prefix, names, bits in forms
+        for first in (0xF0, 0xF8)
+        for row, name in enumerate(names)
+    }
+
+
+_TSC = Counter((x86_const.UC_X86_REG_EAX, x86_const.UC_X86_REG_EDX), bits=32)
+
+COUNTERS = {b"\x0f\x31": _TSC, b"\x0f\x01\xf9": _TSC, **_random()}
+"""RDTSC, RDTSCP, RDRAND and RDSEED."""
+
+HARDWARE = (
+    r"(?:rep )?(?:in|out|ins[bdw]|outs[bdw]) |rdmsr|wrmsr|rdpmc|xsetbv|hlt|mwait|monitor"
+    r"|mov [cd]r\d|l[gil]dt |ltr |lmsw |invlpg |invpcid |wbinvd|invd$"
+    r"|vm(?:call|mcall|launch|resume|read|write|xon|xoff|ptrld|ptrst|clear|run|load|save)\b"
 )
+"""Ports, MSRs, counters of events, control registers, and what only a hypervisor runs. What
+turns interrupts off and on is left out: there are none."""
 
 
 def engine(uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
@@ -69,6 +94,7 @@ def engine(uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
         ks_arch="KS_ARCH_X86",
         ks_mode=(ks_mode,),
         cs_parts=_parts("r" if uc_mode == UC_MODE_64 else "e"),
+        cs_hardware=HARDWARE,
         counters=COUNTERS,
     )
 

@@ -15,14 +15,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from io import BytesIO
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DwarfConfig, DWARFInfo
-from elftools.dwarf.lineprogram import LineProgram
 from numpy.typing import NDArray
 
 from ..facts import FileFacts
+
+if TYPE_CHECKING:
+    from elftools.dwarf.dwarfinfo import DWARFInfo
+    from elftools.dwarf.lineprogram import LineProgram
 
 MAX_UNIT = 1 << 22
 """Limit for a line program, in bytes; a larger one is not decoded."""
@@ -100,6 +102,9 @@ class SourceLines:
     @cached_property
     def _dwarf(self) -> DWARFInfo:
         """The sections as pyelftools reads them."""
+        # Imported here: a machine starts sooner without it.
+        from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DwarfConfig, DWARFInfo
+
         streams = {}
         for name in _SECTIONS:
             raw = self._sections.get(f".debug_{name}")

@@ -172,6 +172,8 @@ def stub_target(port: Port, stub: ModuleStub, found: bytes) -> int | None:
     return port.stubs.target(stub.address, found, stub.toc)
 
 
+_NO_TARGETS = np.empty(0, np.uint64)
+
 MOST_PERFORMED = 200
 """Phases that a patcher remembers."""
 
@@ -290,7 +292,7 @@ class Patcher:
         if edit.lengths is not None:
             same |= np.arange(same.shape[1]) >= edit.lengths[:, None]
         writable = self._machine.memory.writable(edit.address, edit.expected.shape[1])
-        same_text = edit.reachable & same.all(axis=1)
+        same_text = edit.reachable if same.all() else edit.reachable & same.all(axis=1)
         right = readable & same_text & writable
         if not right.all():
             row = int(np.argmin(right))
@@ -358,7 +360,7 @@ class Patcher:
         stubs: Sequence[ModuleStub] = (),
         of_sites: bool = False,
         type: FtraceBugType = FtraceBugType.UPDATE,
-        targets: tuple[int, ...] = (),
+        targets: Addresses = _NO_TARGETS,
     ) -> None:
         """Verify all of `edit`, then write it by `method` (default: the patcher's own).
 
@@ -779,6 +781,8 @@ class Patcher:
 
 def joined(*edits: Edit) -> Edit:
     """Join several edits into one; all texts must have the same width."""
+    if len(edits) == 1:
+        return edits[0]
     of_each = [edit.lengths for edit in edits if edit.lengths is not None]
     lengths = np.concatenate(of_each) if len(of_each) == len(edits) else None
     stubs = max(len(edit.via) for edit in edits)

@@ -16,12 +16,11 @@ are held, of another they run: that is the difference between the methods.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..arch import Addresses, Bytes, Edit
 from ..distinct import distinct
@@ -199,7 +198,7 @@ class Round:
     ips: Addresses
     type: FtraceBugType = FtraceBugType.UPDATE
     """What a report says if text is not as expected."""
-    targets: tuple[int, ...] = ()
+    targets: Addresses = field(default_factory=lambda: np.empty(0, np.uint64))
     """The address that a report about each of `ips` names."""
 
 
@@ -343,13 +342,11 @@ def _writes(edit: Edit, columns: slice, what: str) -> Iterator[Write]:
     """Yield the writes of `columns` of the replacement, within the length of each place."""
     width = edit.replacement.shape[1]
     start, stop, _ = columns.indices(width)
-    lengths: NDArray[np.intp] = (
-        np.full(len(edit.address), width) if edit.lengths is None else edit.lengths
-    )
-    for length in distinct(lengths).tolist():
+    sizes = np.array([width]) if edit.lengths is None else distinct(edit.lengths)
+    for length in sizes.tolist():
         end = min(stop, length)
         if start < end:
-            rows = lengths == length
+            rows = slice(None) if edit.lengths is None else edit.lengths == length
             old, new = (
                 np.ascontiguousarray(text[rows, start:end])
                 for text in (edit.expected, edit.replacement)

@@ -20,7 +20,7 @@ from ..errors import FtraceBugType
 from ..memento import Restore
 from .entry import CALLER, REGS_CALLER
 from .ops import FtraceOps
-from .records import COUNT_MASK, Flag, Records
+from .records import COUNT_MASK, Flag, Records, consecutive
 
 NOP = 0
 """Stands in for the address that a disabled site calls."""
@@ -115,16 +115,18 @@ class Targets:
     def changes(self, port: Port) -> list[Change]:
         """Return the changes the text needs: new calls first, then other calls, then nops."""
         now, shall = self.current(), self.wanted()
-        rows = np.flatnonzero(now != shall)
-        pairs = sorted({*zip(now[rows].tolist(), shall[rows].tolist(), strict=True)})
-        return [
-            self._change(port, rows[(now[rows] == old) & (shall[rows] == new)], old, new)
-            for old, new in sorted(pairs, key=self._order)
-        ]
+        left = np.flatnonzero(now != shall)
+        found: dict[tuple[int, int], NDArray[np.intp]] = {}
+        while len(left):
+            old, new = now[left[0]], shall[left[0]]
+            same = (now[left] == old) & (shall[left] == new)
+            found[int(old), int(new)] = left[same]
+            left = left[~same]
+        return [self._change(port, found[pair], *pair) for pair in sorted(found, key=self._order)]
 
     def done(self, change: Change) -> None:
         """Update the records after `change` was written."""
-        table, rows = self._records.table, change.rows
+        table, rows = self._records.table, consecutive(change.rows)
         flags = table["flags"][rows] & ~_EN
         own = 0
         if change.new != NOP:

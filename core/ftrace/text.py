@@ -72,7 +72,7 @@ class FtraceText:
     ) -> None:
         """Verify `edit`, then write it by `method` (default: the patcher's). Raises `FtraceBug`."""
         try:
-            targets = (target,) * len(edit.address)
+            targets = np.full(len(edit.address), target, np.uint64)
             self.patcher.apply(edit, method, self._stubs(edit), type=type, targets=targets)
         except FtraceBug as found:
             raise self._shut_off(found, type, target) from found
@@ -85,8 +85,8 @@ class FtraceText:
         if not changes:
             return
         edit = joined(*(change.edit for change in changes))
-        of_each = [(change.target,) * len(change.rows) for change in changes]
-        targets = tuple(target for part in of_each for target in part)
+        of_each = np.array([change.target for change in changes], np.uint64)
+        targets = np.repeat(of_each, [len(change.rows) for change in changes])
         first = changes[0].type
         try:
             self.patcher.apply(
@@ -200,5 +200,5 @@ def _blamed(patch: Patch, address: int) -> tuple[int, FtraceBugType, int]:
         before = np.flatnonzero(each.ips <= np.uint64(address))
         if len(before):
             row = int(before[np.argmax(each.ips[before])])
-            found.append((int(each.ips[row]), each.type, each.targets[row]))
+            found.append((int(each.ips[row]), each.type, int(each.targets[row])))
     return max(found, key=lambda each: each[0], default=(address, FtraceBugType.UPDATE, 0))

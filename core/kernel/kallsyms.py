@@ -25,12 +25,30 @@ class _Merged:
     """Columns of the symbols of all tables, sorted by address."""
 
     start: NDArray[np.uint64]
-    end: NDArray[np.uint64]
+    limit: NDArray[np.uint64]
+    """The end of what each symbol is in."""
     name: NDArray[np.object_]
     function: NDArray[np.bool_]
     table: NDArray[np.intp]
+    end: NDArray[np.uint64]
+    """Where each symbol ends: at the next one, or at its limit."""
     found: dict[int, Symbol] = field(default_factory=dict)
     """The symbols that were looked up, by row."""
+
+    @classmethod
+    def of(
+        cls,
+        start: NDArray[np.uint64],
+        limit: NDArray[np.uint64],
+        name: NDArray[np.object_],
+        function: NDArray[np.bool_],
+        table: NDArray[np.intp],
+    ) -> _Merged:
+        """Return columns that are sorted by `start`."""
+        # A file may place a symbol after the end of its section: it has no size then.
+        end = np.maximum(limit, start)
+        end[:-1] = np.minimum(end[:-1], start[1:])
+        return cls(start, limit, name, function, table, end)
 
 
 class Kallsyms:
@@ -39,23 +57,24 @@ class Kallsyms:
     def __init__(self) -> None:
         self._tables: list[tuple[str | None, SymbolTable]] = []
         self._merged: _Merged | None = None
+        self._count = 0
+        """Number of tables that are merged."""
 
     def add(self, table: SymbolTable, module: str | None = None) -> None:
         """Add a table whose addresses are final.
 
         `module` is None for the kernel's own, `TRACER` for the tracer's.
         """
-        self._tables.append((module, table))
-        self._merged = None
+        self._tables = [*self._tables, (module, table)]
 
     def remove(self, module: str) -> None:
         """Remove the tables of `module`."""
         self._tables = [(name, table) for name, table in self._tables if name != module]
-        self._merged = None
+        self._merged, self._count = None, 0
 
     def save(self) -> Restore:
         """Return a function that restores the tables."""
-        return attributes(self, "_tables", "_merged")
+        return attributes(self, "_tables", "_merged", "_count")
 
     def address(self, name: str, module: str | None = None) -> int | None:
         """Return the address of `name` in the first table that has it, or in `module` only."""
@@ -170,14 +189,17 @@ class Kallsyms:
         return owner if any(found.row_of(name) is not None for found in kernel) else None
 
     def _all(self) -> _Merged:
-        """Return the merged columns, rebuilt after a change."""
-        if self._merged is None:
-            self._merged = self._merge()
+        """Return the merged columns, with the tables that were added since."""
+        if self._merged is None or self._count < len(self._tables):
+            new = self._merge(self._count)
+            self._merged = new if self._merged is None else _both(self._merged, new)
+            self._count = len(self._tables)
         return self._merged
 
-    def _merge(self) -> _Merged:
+    def _merge(self, first: int) -> _Merged:
+        """Return the columns of the tables from number `first` on."""
         starts, limits, names, functions, owners = [], [], [], [], []
-        for owner, (_, table) in enumerate(self._tables):
+        for owner, (_, table) in enumerate(self._tables[first:], first):
             rows = table.by_address
             starts.append(table.address[rows])
             limits.append(table.limit[rows])
@@ -187,17 +209,25 @@ class Kallsyms:
         if not starts:
             empty = np.empty(0, np.uint64)
             nothing = np.empty(0, np.bool_)
-            return _Merged(empty, empty, np.empty(0, object), nothing, np.empty(0, np.intp))
+            return _Merged.of(empty, empty, np.empty(0, object), nothing, np.empty(0, np.intp))
         start = np.concatenate(starts)
         order = np.argsort(start, kind="stable")
-        start = start[order]
-        # A file may place a symbol after the end of its section: it has no size then.
-        end = np.maximum(np.concatenate(limits)[order], start)
-        end[:-1] = np.minimum(end[:-1], start[1:])
-        return _Merged(
-            start,
-            end,
+        return _Merged.of(
+            start[order],
+            np.concatenate(limits)[order],
             np.concatenate(names)[order],
             np.concatenate(functions)[order],
             np.concatenate(owners)[order],
         )
+
+
+def _both(old: _Merged, new: _Merged) -> _Merged:
+    """Return the columns of `old` and `new`; of equal addresses, those of `old` come first."""
+    at = np.searchsorted(old.start, new.start, "right")
+    return _Merged.of(
+        np.insert(old.start, at, new.start),
+        np.insert(old.limit, at, new.limit),
+        np.insert(old.name, at, new.name),
+        np.insert(old.function, at, new.function),
+        np.insert(old.table, at, new.table),
+    )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..machine.counters import find
 from ..machine.machine import Machine
 from .kallsyms import Kallsyms
 
@@ -41,9 +40,8 @@ class LoadedKernel:
 
 
 def prepare(machine: Machine, kernel: LoadedKernel) -> None:
-    """Give every vCPU what `Port.unbooted` says, and counters of virtual time."""
-    values, facts = machine.port.unbooted(kernel), machine.port.facts
-    counters = find(facts.engine.counters, machine.memory, facts.insn_align)
+    """Give every vCPU what `Port.unbooted` says, counters of virtual time, and no hardware."""
+    values = machine.port.unbooted(kernel)
     for vcpu in machine.vcpus:
         vcpu.set_controls(values)
-        vcpu.count_virtual_time(counters)
+        vcpu.watch_code()

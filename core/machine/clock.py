@@ -9,7 +9,15 @@ counts the block:
     if (control->ticks >= control->deadline) {
             if (control->ticks >= control->limit)
                     return control->stop(uc);
-            control->deadline = min(control->ticks + control->slice, control->due);
+            if (control->slots && address == control->block + control->size &&
+                (address % 4096 == 0 || control->size >= 480))
+                    return control->stop(uc);
+            if (control->ticks < control->due)
+                    control->deadline = min(control->ticks + control->slice, control->due);
+            else if (local->irqs_disabled)
+                    control->deadline = control->ticks + control->slice;
+            else
+                    return control->stop(uc);
             clock->deadline = control->deadline;    in the guest's byte order
     }
     control->block = address, control->size = size;
@@ -19,11 +27,14 @@ counts the block:
 
 The deadline is compared before the block is counted, so the total does not depend on where
 slices end. While nothing happens between two slices, the next one begins at once (`follow`): the
-engine would stop and start again only to go on. `control`, the two CPU-local pages and `executed`
-are consecutive host memory, so one pointer reaches all of them:
+engine would stop and start again only to go on. An interrupt that is due while the guest has them
+disabled waits for the end of another slice. A block that follows the last one in memory may be
+the delay slot of its branch, if a page or a long block has ended between the two: then the slot
+must run before the next slice. `control`, the two CPU-local pages and `executed` are consecutive
+host memory, so one pointer reaches all of them:
 
     +0      control   u64 ticks, u64 deadline, address of uc_emu_stop, u64 block, u64 size,
-                      u64 limit, u64 slice, u64 due; host byte order
+                      u64 limit, u64 slice, u64 due, u64 slots; host byte order
     +4096   clock     struct cpu_clock, mapped read-only into the guest
     +8192   local     struct cpu_local, mapped into the guest after it
     +12288  executed  a byte for each block that ran, by the low bits of its address
@@ -50,7 +61,11 @@ from .memory import PAGE_SIZE, host_pages
 from .native import native_hook
 
 # Words of the control page.
-_TICKS, _DEADLINE, _STOP, _BLOCK, _SIZE, _LIMIT, _SLICE, _DUE = range(8)
+_TICKS, _DEADLINE, _STOP, _BLOCK, _SIZE, _LIMIT, _SLICE, _DUE, _SLOTS = range(9)
+# Words of the local page, as machine.h has them.
+_STOP_REQUEST, _IRQS_DISABLED = 0, 3
+_LONG_BLOCK = 480
+"""Bytes in each block that the engine ends for its length: 121 `lwr`s have the most operations."""
 EXECUTED = 1 << 18
 """Size of `executed`, as the hooks in `hosts/` have it."""
 
@@ -64,14 +79,16 @@ class Slices(NamedTuple):
     """The run ends with the first slice that ends at or after this time."""
     length: int = 0
     due: int = 0
-    """Time at which a slice ends early."""
+    """Time of an interrupt: a slice ends early then, and the run if they are not disabled."""
 
 
 class Clock:
     """The three pages of one vCPU, and the hook that updates them."""
 
-    def __init__(self, uc: Uc, byteorder: str, *, native: bool | None) -> None:
-        """Hook `uc`, with machine code if `native`, or with Python; None tries machine code first.
+    def __init__(self, uc: Uc, byteorder: str, *, native: bool | None, slots: bool = False) -> None:
+        """Hook `uc`, with machine code if `native`, or Python; None tries machine code first.
+
+        `slots` says whether branches have delay slots.
 
         Raises `OSError` if `native` is True and the host refuses machine code.
         """
@@ -85,10 +102,11 @@ class Clock:
         What a real CPU's instruction cache would have; `Vcpu` clears it when it flushes.
         """
         words = memoryview(self._pages)
-        self.control = words[: 8 * 8].cast("Q")
+        self.control = words[: 9 * 8].cast("Q")
         """The control page; `ticks` is its first word."""
         self._control = self.control
         self._control[_STOP] = _address_of(uclib.uc_emu_stop)
+        self._control[_SLOTS] = slots
         clock = self.bytes[PAGE_SIZE : 2 * PAGE_SIZE]
         # The guest's copy as words, if it has the host's byte order.
         self._shared = (
@@ -100,7 +118,7 @@ class Clock:
         self.local_bytes = words[2 * PAGE_SIZE : size]
         """The local page as bytes."""
         # Tested for zero only, so the guest's byte order does not matter.
-        self._stop_request = self.local_bytes[:4].cast("I")
+        self._flags = self.local_bytes[:16].cast("I")
         self._hook = None if native is False else native_hook("block", byteorder != sys.byteorder)
         if native and self._hook is None:
             raise OSError("this host does not run machine code made at run time")
@@ -148,7 +166,7 @@ class Clock:
     @property
     def stop_requested(self) -> bool:
         """Whether the guest asked for the machine's attention."""
-        return self._stop_request[0] != 0
+        return self._flags[_STOP_REQUEST] != 0
 
     def hook(self, uc: Uc) -> None:
         """Count the time of `uc`, which replaces the engine before it."""
@@ -167,17 +185,29 @@ class Clock:
         return restore
 
     def _hook_python(self, uc: Uc) -> None:
-        control, request = self._control, self._stop_request
+        control, flags = self._control, self._flags
         shared, record, executed = self._shared, self.clock, self.executed
+
+        def slot(address: int) -> bool:
+            size = control[_SIZE]
+            follows = address == control[_BLOCK] + size
+            return follows and (address % PAGE_SIZE == 0 or size >= _LONG_BLOCK)
+
+        def follows(address: int, ticks: int) -> bool:
+            if ticks >= control[_LIMIT] or (control[_SLOTS] and slot(address)):
+                return False
+            end, due = ticks + control[_SLICE], control[_DUE]
+            if ticks >= due and not flags[_IRQS_DISABLED]:
+                return False
+            self.deadline = end if ticks >= due else min(end, due)
+            return True
 
         def block(uc: Uc, address: int, size: int, data: object) -> None:
             ticks = control[_TICKS]
             late = ticks >= control[_DEADLINE]
-            if request[0] or (late and ticks >= control[_LIMIT]):
+            if flags[_STOP_REQUEST] or (late and not follows(address, ticks)):
                 uc.emu_stop()
                 return
-            if late:
-                self.deadline = min(ticks + control[_SLICE], control[_DUE])
             control[_BLOCK], control[_SIZE] = address, size
             executed[address % EXECUTED] = 1
             ticks += size

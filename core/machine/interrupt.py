@@ -101,9 +101,14 @@ class Interrupts:
         """Make `vector` pending from time `at`, or from an earlier time it is pending from."""
         self.pending[vector] = min(at, self.pending.get(vector, at))
 
+    @property
+    def only_ticks(self) -> bool:
+        """Whether nothing but the timer's ticks is to come."""
+        return not self.pending and self.nmi is None
+
     def next(self) -> int:
         """Return the time at which the first is due."""
-        if not self.pending and self.nmi is None:
+        if self.only_ticks:
             return self.next_tick
         due = [self.next_tick, *self.pending.values()]
         if self.nmi is not None and not self.in_nmi:
@@ -112,7 +117,7 @@ class Interrupts:
 
     def next_after(self, now: int, limit: int) -> int:
         """Return when the first one after `now` is due, or `limit` if that is earlier."""
-        if not self.pending and self.nmi is None:
+        if self.only_ticks:
             return self.next_tick if now < self.next_tick < limit else limit
         nmi = () if self.nmi is None or self.in_nmi else (self.nmi,)
         later = (at for at in (self.next_tick, *self.pending.values(), *nmi) if now < at < limit)

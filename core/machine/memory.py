@@ -28,6 +28,8 @@ from ..errors import HostMemoryError, MemoryFault
 from .protection import PAGE_SIZE as PAGE_SIZE
 from .protection import PageProtections, Protection
 
+_PAGE_BITS = PAGE_SIZE.bit_length() - 1
+
 LIMIT = 1 << 30
 """Most RAM of a machine, in bytes: a damaged file must not use up the host's memory."""
 
@@ -300,7 +302,7 @@ class Memory:
         found = np.zeros((len(addresses), width), np.uint8)
         readable = np.zeros(len(addresses), np.bool_)
         for region, rows, offsets in self._rows(addresses, width):
-            found[rows] = region.bytes[offsets]
+            _items(found, width)[rows] = _items(region.bytes, width)[offsets]
             readable[rows] = True
         return found, readable
 
@@ -318,17 +320,18 @@ class Memory:
         """
         addresses = np.asarray(addresses, np.uint64)
         width = data.shape[1]
-        places = list(self._rows(addresses, width, writing=True))
-        if sum(len(rows) for _, rows, _ in places) != len(addresses):
+        places = self._rows(addresses, width, writing=True)
+        if sum(len(offsets) for _, _, offsets in places) != len(addresses):
             wrong = int(addresses[~self.writable(addresses, width)][0])
             reason = self._protections.forbids(wrong, width, writing=True)
             raise MemoryFault(wrong, width, reason or "not mapped")
         if self._log is not None:
             self._note(addresses, data)
         for region, rows, offsets in places:
-            region.bytes[offsets] = data[rows]
+            _items(region.bytes, width)[offsets] = _items(data, width)[rows]
             if region.executable:
-                self.text_changed(region, distinct(offsets // PAGE_SIZE))
+                within = np.append(np.arange(0, width, PAGE_SIZE), width - 1)
+                self.text_changed(region, distinct((offsets + within[:, None]) >> _PAGE_BITS))
 
     def text_changed(self, region: Region, pages: NDArray[np.intp]) -> None:
         """Note that the host has changed the pages number `pages` of executable `region`.
@@ -379,16 +382,15 @@ class Memory:
 
     def _rows(
         self, addresses: Addresses, width: int, *, writing: bool = False
-    ) -> list[tuple[Region, NDArray[np.intp], NDArray[np.intp]]]:
-        """Return for each region the rows inside it and their byte offsets, shape (m, width).
+    ) -> list[tuple[Region, NDArray[np.intp] | slice, NDArray[np.intp]]]:
+        """Return for each region the rows inside it, and the byte offset of each of them.
 
         Rows that cannot be read, or written, are left out.
         """
-        found: list[tuple[Region, NDArray[np.intp], NDArray[np.intp]]] = []
-        allowed = self._protections.allowed(addresses, width, writing=writing)
-        columns = np.arange(width, dtype=np.intp)
+        found: list[tuple[Region, NDArray[np.intp] | slice, NDArray[np.intp]]] = []
         if not len(addresses):
             return found
+        allowed = self._protections.allowed(addresses, width, writing=writing)
         lowest, highest = int(addresses.min()), int(addresses.max())
         for region in self._regions:
             last = region.end - width
@@ -396,7 +398,20 @@ class Memory:
                 continue
             # Addresses below the region wrap around to offsets far beyond it.
             offsets = addresses - np.uint64(region.address)
-            rows = np.flatnonzero((offsets <= np.uint64(region.size - width)) & allowed)
+            inside = (offsets <= np.uint64(region.size - width)) & allowed
+            if inside.all():
+                return [(region, slice(None), offsets.astype(np.intp))]
+            rows = np.flatnonzero(inside)
             if len(rows):
-                found.append((region, rows, offsets[rows].astype(np.intp)[:, None] + columns))
+                found.append((region, rows, offsets[rows].astype(np.intp)))
         return found
+
+
+def _items(data: NDArray[np.uint8], width: int) -> NDArray[np.void]:
+    """Return an array whose items are `width` bytes each.
+
+    Those of a region begin at each of its bytes and overlap; those of a table are its rows.
+    """
+    if data.ndim == 1:
+        return np.ndarray((len(data) - width + 1,), f"V{width}", data, strides=(1,))
+    return np.ndarray((len(data),), f"V{width}", np.ascontiguousarray(data))

@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..abi import TICK_NS
 from ..errors import GuestError, GuestHang, GuestInterrupted, GuestOops
 from ..memento import Restore, attributes, in_order
 from .clock import Slices
@@ -490,7 +491,9 @@ class Scheduler:
         if self._horizon is not None or self._wait is not None or self._slice != SLICE_NS:
             return Slices()
         due = vcpu.interrupts.next()
-        limit = min(target, due)
+        # If they are disabled, other turns follow; `stop` must not wait for long.
+        late = max(due, vcpu.ticks) + TICK_NS
+        limit = min(target, late if vcpu.interrupts.only_ticks else due)
         for other in self._vcpus:
             if other is not vcpu and other.state in (State.RUNNING, State.IDLE):
                 # Of equals, the vCPU with the lowest number is next.

@@ -39,11 +39,11 @@ from unicorn.unicorn_py3.unicorn import UcContext, uclib
 
 from ..abi import LOCAL_PAGE_SIZE
 from ..arch import Effect
-from ..crash import Fault
-from ..facts import Counter, Facts, Register
+from ..crash import Access, Fault
+from ..facts import Facts, Register
 from ..memento import attributes
 from .clock import EXECUTED, Clock, Slices
-from .counters import CounterReads
+from .codewatch import CodeWatch
 from .delayslots import DelaySlots
 from .faultwatch import FaultWatch
 from .interrupt import Interrupts
@@ -135,7 +135,8 @@ class Vcpu:
         self._places: dict[int, int] = {}
         """The hooks of `stop_at`, by address."""
         self._uc = self._new_engine()
-        self._clock = Clock(self._uc, facts.byteorder, native=native_clock)
+        slots = facts.engine.branches is not None
+        self._clock = Clock(self._uc, facts.byteorder, native=native_clock, slots=slots)
         self._control = self._clock.control
         self.clock = self._clock.clock
         """`struct cpu_clock` as the guest sees it; to change the time, set `ticks` of the vCPU."""
@@ -164,8 +165,7 @@ class Vcpu:
         """Called before each run, while reads are recorded."""
         self._spent = False
         """Whether the engine must be replaced before it runs again."""
-        self._counter_places: Sequence[tuple[int, Counter]] = ()
-        self._counters: CounterReads | None = None
+        self._watch: CodeWatch | None = None
         self._equip()
         memory.observe(self._map, self._unmap)
         memory.observe_text(self._note_text)
@@ -192,7 +192,7 @@ class Vcpu:
         facts, uc = self.facts, self._uc
         branches, long_blocks = facts.engine.branches, facts.engine.long_blocks
         self.registers = Registers(uc, facts.abi, facts.pointer_size)
-        self._slots = None if branches is None else DelaySlots(uc, branches)
+        self._slots = None if branches is None else DelaySlots(uc, branches, native=self._native)
         if self._native and self._slots is None:
             fill_whole_pages(uc)
         self._long_blocks = (
@@ -223,14 +223,16 @@ class Vcpu:
             self._map(region)
         for address in self._places:
             self._places[address] = self._hook_place(address)
-        self.count_virtual_time(self._counter_places)
+        if self._watch is not None:
+            self.watch_code()
         self.restore_context(context)
         self._spent = False
 
-    def count_virtual_time(self, places: Sequence[tuple[int, Counter]]) -> None:
-        """Have the instructions at `places` read the virtual time from now on."""
-        self._counter_places = places
-        self._counters = CounterReads(self._uc, places, self._control)
+    def watch_code(self) -> None:
+        """Fault before instructions that need hardware, and have counters read virtual time."""
+        engine = self.facts.engine
+        if engine.cs_hardware or engine.counters:
+            self._watch = CodeWatch(self._uc, engine, self._memory, self._control)
 
     def renew(self) -> None:
         """Run on with a new engine, in the same state."""
@@ -278,8 +280,8 @@ class Vcpu:
         stop = _DEADLINE
         if inside is not None and inside == self.registers.pc:
             stop = self._finish_block()
-        # A delay slot runs before the next slice, and recording begins between two of them.
-        if self._slots is not None or self._before_run is not None:
+        # Recording begins between two slices.
+        if self._before_run is not None:
             slices = _ONE
         if inside is None or (stop.why is Why.DEADLINE and self.ticks < deadline):
             stop = self._run(deadline, slices)
@@ -322,23 +324,39 @@ class Vcpu:
         self._faults.clear()
         if self._long_blocks is not None:
             self._long_blocks.update()
+        watch = self._watch
+        if watch is not None:
+            watch.begin(self.registers.pc)
         try:
             self._uc.emu_start(self.registers.pc, 0)
+            while watch is not None and watch.resumes():
+                self._uc.emu_start(self.registers.pc, 0)
         except UcError as error:
             if self._trap is None:
                 return Stop(Why.FAULT, fault=self._faults.fault(error, self.registers.pc))
         if self._trap is not None:
             return Stop(Why.INTERRUPT, number=self._trap)
+        if watch is not None and watch.reached is not None:
+            self._count_back()
+            insn = watch.text(watch.reached)
+            detail = f"`{insn}` needs hardware that this machine does not have"
+            return Stop(Why.FAULT, fault=Fault(Access.OTHER, detail=detail))
         if self._reached:
-            # The clock has counted the whole block: subtract what has not run yet. It is counted
-            # when it runs.
-            pc, (start, size) = self.registers.pc, clock.block
-            self.ticks -= start + size - pc
-            self._inside = None if pc == start else pc
+            self._count_back()
             return _REACHED
         if clock.stop_requested:
             return _CALL
         return _DEADLINE if clock.ticks >= clock.deadline else _HALT
+
+    def _count_back(self) -> None:
+        """Stand at pc, in the middle of a block.
+
+        The clock has counted the whole block: subtract what has not run yet. It is counted when
+        it runs.
+        """
+        pc, (start, size) = self.registers.pc, self._clock.block
+        self.ticks -= start + size - pc
+        self._inside = None if pc == start else pc
 
     @property
     def deadline(self) -> int:
@@ -392,8 +410,8 @@ class Vcpu:
             self._uc.hook_del(hook)
             self._flush_all()
             self.ticks = before + sum(sizes)
-        if self._counters is not None:
-            self._counters.settle()
+        if self._watch is not None:
+            self._watch.settle()
         if requested:
             self.local["stop_request"] = requested
         if stop is None and self._trap is not None:
@@ -493,6 +511,8 @@ class Vcpu:
 
     def flush(self, start: int | None = None, end: int | None = None) -> None:
         """Flush translated code, all of it or what overlaps [start, end)."""
+        if self._watch is not None:
+            self._watch.forget()
         if start is None or end is None or end - start > _FEW_BYTES:
             self._flush_all()
         elif end > start:
@@ -626,6 +646,8 @@ class Vcpu:
             self._faults.unmapped(start, end)
         if self._long_blocks is not None:
             self._long_blocks.unmapped(region)
+        if self._watch is not None:
+            self._watch.forget()
         self._flush_all()
 
     def _note_text(self, region: Region, pages: NDArray[np.intp]) -> None:

@@ -1,21 +1,32 @@
 """A kernel's tree of modules, as in /lib/modules/RELEASE: files by name, and what each needs.
 
-depmod's index is not needed, and a package that was only unpacked has none: a module names
-what it depends on (`depends=` in `.modinfo`), and is found by the name of its file.
+depmod's index is not needed, and a package has none: a module names what it depends on
+(`depends=` in `.modinfo`), and is found by the name of its file. The tree may be in a folder, or
+in the package that has the kernel.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
+import re
+import shutil
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import mkdtemp
 
-from ..errors import UsageError
+from ..errors import ImageError, UsageError
+from ..payload import package, unpack
+from ..payload.compression import CorruptError, MissingError
 
 MARKS = ("modules.dep", "modules.order", "modules.builtin")
 """Files at the top of a tree."""
 
 SUFFIX = ".ko"
+
+_NEEDS = re.compile(rb"\0depends=([^\0]{0,4096})\0")
+"""What a module depends on, in its `.modinfo`."""
 
 
 class ModuleTree:
@@ -39,7 +50,12 @@ class ModuleTree:
 
     @classmethod
     def beside(cls, kernel: Path) -> ModuleTree | None:
-        """Return the tree of `kernel`, installed as boot/vmlinuz-RELEASE, or None."""
+        """Return the tree of `kernel`, installed as boot/vmlinuz-RELEASE, or None.
+
+        If `kernel` is a package, it is the tree in that package.
+        """
+        if is_package(kernel):
+            return PackageTree(kernel)
         _, dash, release = kernel.name.partition("-")
         top = kernel.absolute().parent.parent / "lib" / "modules" / release
         return cls(top) if dash and top.is_dir() else None
@@ -47,6 +63,9 @@ class ModuleTree:
     def __iter__(self) -> Iterator[Path]:
         """Yield the file of each module, sorted by name."""
         return (self._paths[name] for name in sorted(self._paths))
+
+    def __contains__(self, name: str) -> bool:
+        return _plain(name) in self._paths
 
     def path(self, name: str) -> Path:
         """Return the file of module `name`. Raises `UsageError`."""
@@ -79,6 +98,85 @@ class ModuleTree:
 
         add(name)
         return list(found.values())
+
+
+class PackageTree(ModuleTree):
+    """The modules in a package.
+
+    Its data is one compressed stream. So it is read to the end once, for the names of all modules
+    and what they need, and again for each module that is asked for, with what that one needs.
+    These are kept as files in a temporary folder.
+    """
+
+    def __init__(self, top: Path) -> None:
+        """Read the package `top`. Raises `ImageError`."""
+        self.top = top
+        folder = mkdtemp(prefix="dynftrace-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._needs: dict[str, list[str]] = {}
+        self._paths = {}
+        for name, file, content in self._modules():
+            data = unpack.innermost(str(top), content()).content
+            found = _NEEDS.search(data)
+            words = found[1].decode("ascii", "replace").split(",") if found else []
+            self._needs.setdefault(_plain(name), [_plain(word) for word in words if word])
+            self._paths.setdefault(_plain(name), Path(folder, file))
+
+    def path(self, name: str) -> Path:
+        """Return the file of module `name`. Raises `UsageError` and `ImageError`."""
+        found = super().path(name)
+        if not found.exists():
+            self._unpack(self._closure(_plain(name)))
+        return found
+
+    def _closure(self, name: str) -> set[str]:
+        """Return `name` and all that it needs, as far as the package has them."""
+        found: set[str] = set()
+        left = [name]
+        while left:
+            each = left.pop()
+            if each in self._needs and each not in found:
+                found.add(each)
+                left += self._needs[each]
+        return found
+
+    def _unpack(self, wanted: set[str]) -> None:
+        """Make files of the modules `wanted` that are not unpacked. Raises `ImageError`."""
+        left = {name for name in wanted if not self._paths[name].exists()}
+        room = unpack.LIMIT
+        for name, file, content in self._modules():
+            if _plain(name) not in left or file != self._paths[_plain(name)].name:
+                continue
+            left.remove(_plain(name))
+            data = content()
+            room -= len(data)
+            if room < 0:
+                raise ImageError(
+                    str(self.top), f"its modules have more than {unpack.LIMIT:#x} bytes"
+                )
+            self._paths[_plain(name)].write_bytes(data)
+            if not left:
+                return
+
+    def _modules(self) -> Iterator[tuple[str, str, Callable[[], bytearray]]]:
+        """Yield the modules as `package.modules_in`. Raises `ImageError`."""
+        try:
+            with self.top.open("rb") as file:
+                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            yield from package.modules_in(memoryview(content), unpack.LIMIT)
+        except (CorruptError, MissingError) as error:
+            raise ImageError(str(self.top), str(error)) from error
+        except (OSError, ValueError) as error:
+            raise ImageError(str(self.top), f"cannot be read: {error}") from error
+
+
+def is_package(path: Path) -> bool:
+    """Return whether the file at `path` is a package."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(package.MAGIC)) == package.MAGIC
+    except OSError:
+        return False
 
 
 def _plain(name: str) -> str:

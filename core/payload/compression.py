@@ -115,10 +115,10 @@ def _zstd(data: memoryview) -> Iterator[bytes]:
 
 def _lz4(data: memoryview) -> Iterator[bytes]:
     try:
-        from lz4 import block
+        from cramjam import DecompressionError, lz4
     except ImportError as error:
-        raise MissingError(_needs("LZ4", "lz4")) from error
-    at = 4
+        raise MissingError(_needs("LZ4", "cramjam")) from error
+    at, unpacked = 4, bytearray(_LZ4_BLOCK)
     while at + 4 <= len(data):
         size = int.from_bytes(data[at : at + 4], "little")
         # After the last block, the kernel's build appends the unpacked size: no block is so short
@@ -128,14 +128,13 @@ def _lz4(data: memoryview) -> Iterator[bytes]:
                 return
             raise CorruptError(f"a block of {size} bytes goes beyond its end")
         try:
-            piece = block.decompress(
-                bytes(data[at + 4 : at + 4 + size]), uncompressed_size=_LZ4_BLOCK
-            )
-        except (block.LZ4BlockError, ValueError, MemoryError) as error:
-            raise CorruptError(str(error)) from error
-        yield piece
+            block = bytes(data[at + 4 : at + 4 + size])
+            count = lz4.decompress_block_into(block, unpacked, output_len=_LZ4_BLOCK)
+        except DecompressionError as error:
+            raise CorruptError(f"an LZ4 block of {size} bytes is invalid") from error
+        yield bytes(memoryview(unpacked)[:count])
         at += 4 + size
-        if len(piece) < _LZ4_BLOCK:
+        if count < _LZ4_BLOCK:
             return
     if at != len(data):
         raise CorruptError("it ends too early")

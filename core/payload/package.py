@@ -1,4 +1,4 @@
-"""The kernel in a Debian package: an `ar` archive with a compressed tar archive in it.
+"""Kernel and modules in a Debian package: an `ar` archive with a compressed tar archive in it.
 
 The archives are walked here, header by header, instead of by `tarfile`: that keeps names and
 attributes of any size in memory, and a package is untrusted.
@@ -9,7 +9,7 @@ Sources: deb(5), ar(5), POSIX `pax`, section "ustar Interchange Format".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from .compression import CorruptError, format_of
 
@@ -20,8 +20,11 @@ _BLOCK = 512
 _KERNEL = re.compile(rb"(?:^|/)(?:boot|lib/modules/[^/]+)/(?:vmlinu[xz]|Image)[^/]*$")
 """Paths of kernels in packages."""
 
+_MODULE = re.compile(rb"(?:^|/)lib/modules/[^/]+/(?:.*/)?([^/]+)\.ko(?:\.[a-z0-9]+)?$")
+"""Paths of modules, with their names."""
+
 MAX_SCANNED = 4 << 30
-"""Limit for the unpacked bytes that are searched for a kernel."""
+"""Limit for the unpacked bytes that are searched."""
 
 
 def kernel_in(package: memoryview, limit: int) -> tuple[str, bytearray]:
@@ -30,10 +33,27 @@ def kernel_in(package: memoryview, limit: int) -> tuple[str, bytearray]:
     Raises `CorruptError` if the package has no kernel, if the kernel has more than `limit`
     bytes, or if the package is damaged, and `MissingError` if it cannot be unpacked here.
     """
-    for name, data in _members(package):
-        if name.startswith("data.tar"):
-            return _in_tar(_Reader(_pieces(data)), limit)
-    raise CorruptError("the package has no data.tar")
+    for name, size, content in _files(package):
+        if size and _KERNEL.search(name):
+            if size > limit:
+                raise CorruptError(f"its kernel has {size:#x} bytes; the limit is {limit:#x}")
+            return name.decode("utf-8", "replace").removeprefix("./"), content()
+    raise CorruptError("there is no kernel in the package")
+
+
+def modules_in(
+    package: memoryview, limit: int
+) -> Iterator[tuple[str, str, Callable[[], bytearray]]]:
+    """Yield name and file name of each module in `package`, and what returns its content.
+
+    That can be called before the next one. Modules of more than `limit` bytes are left out.
+    Raises as `kernel_in`.
+    """
+    for path, size, content in _files(package):
+        found = _MODULE.search(path)
+        if found is not None and 0 < size <= limit:
+            file = path.rpartition(b"/")[2]
+            yield found[1].decode("ascii", "replace"), file.decode("ascii", "replace"), content
 
 
 def _members(package: memoryview) -> Iterator[tuple[str, memoryview]]:
@@ -81,15 +101,24 @@ class _Reader:
                 if not self._piece:
                     raise CorruptError("the package is truncated")
                 if self._total > MAX_SCANNED:
-                    raise CorruptError(f"there is no kernel in the first {MAX_SCANNED:#x} bytes")
+                    raise CorruptError(f"it is not in the first {MAX_SCANNED:#x} bytes")
             part = self._piece[self._at : self._at + size]
             self._at += len(part)
             size -= len(part)
             yield part
 
 
-def _in_tar(reader: _Reader, limit: int) -> tuple[str, bytearray]:
-    """Return path and content of the first kernel in a tar archive."""
+def _files(package: memoryview) -> Iterator[tuple[bytes, int, Callable[[], bytearray]]]:
+    """Yield path and size in bytes of each file, and what returns its content meanwhile."""
+    for name, data in _members(package):
+        if name.startswith("data.tar"):
+            yield from _in_tar(_Reader(_pieces(data)))
+            return
+    raise CorruptError("the package has no data.tar")
+
+
+def _in_tar(reader: _Reader) -> Iterator[tuple[bytes, int, Callable[[], bytearray]]]:
+    """As `_files`, of a tar archive."""
     while any(header := b"".join(reader.parts(_BLOCK))):
         try:
             size = int(header[124:136].rstrip(b"\0 ") or b"0", 8)
@@ -97,14 +126,27 @@ def _in_tar(reader: _Reader, limit: int) -> tuple[str, bytearray]:
             raise CorruptError("the package has an invalid tar header") from None
         prefix = header[345:500].partition(b"\0")[0] if header[257:262] == b"ustar" else b""
         name = b"/".join(filter(None, (prefix, header[:100].partition(b"\0")[0])))
-        padded = -(-size // _BLOCK) * _BLOCK
-        if header[156:157] in b"0\0" and size and _KERNEL.search(name):
-            if size > limit:
-                raise CorruptError(f"its kernel has {size:#x} bytes; the limit is {limit:#x}")
-            content = bytearray()
-            for part in reader.parts(size):
-                content += part
-            return name.decode("utf-8", "replace").removeprefix("./"), content
-        for _ in reader.parts(padded):
+        left = -(-size // _BLOCK) * _BLOCK
+        if header[156:157] in b"0\0":
+            body = _Body(reader, size)
+            yield name, size, body.content
+            left -= body.taken
+        for _ in reader.parts(left):
             pass
-    raise CorruptError("there is no kernel in the package")
+
+
+class _Body:
+    """The content of a file, while the reader is at its start."""
+
+    def __init__(self, reader: _Reader, size: int) -> None:
+        self._reader = reader
+        self._size = size
+        self.taken = 0
+        """Bytes that were read."""
+
+    def content(self) -> bytearray:
+        content = bytearray()
+        for part in self._reader.parts(self._size):
+            content += part
+        self.taken = self._size
+        return content

@@ -101,7 +101,7 @@ def read(path: Path | str) -> Unpacked:
         raise ImageError(name, error.strerror or "cannot be read") from error
     except ValueError as error:
         raise ImageError(name, "invalid file name: it contains a NUL") from error
-    found = _innermost(name, content)
+    found = innermost(name, content)
     # Plain files are read anew: a test or a build may write two within one tick of the clock.
     _last = (key, found) if found.steps else None
     return found
@@ -140,8 +140,8 @@ def has_symbols(content: bytes | bytearray | mmap.mmap) -> bool:
     return content.rfind(b".symtab\0") >= 0 or content.find(DIGITS) >= 0
 
 
-def _innermost(path: str, content: bytes | bytearray | mmap.mmap) -> Unpacked:
-    """Take the wrappers off."""
+def innermost(path: str, content: bytes | bytearray | mmap.mmap) -> Unpacked:
+    """Take the wrappers off `content`; errors name `path`. Raises `ImageError` as `read`."""
     steps: list[str] = []
     wrappers: list[bytes] = []
     for _ in range(_WRAPPERS):

@@ -114,6 +114,8 @@ class Session:
         """Grows with each reboot and each way back, so that a view can notice them."""
         self.history = History(self)
         self._prepare: Callable[[], object] = lambda: None
+        self._tree: ModuleTree | None = None
+        """The modules of the spec's kernel, once they were asked for."""
 
     @classmethod
     def open(cls, port: Port, spec: MachineSpec | None = None) -> Self:
@@ -346,10 +348,16 @@ class Session:
         """Raise `UsageError` for a name the guest does not know."""
         check_workload(name, self.workloads())
 
-    def call(self, function: str, arguments: Sequence[int] = ()) -> int:
+    def call(
+        self,
+        function: str,
+        arguments: Sequence[int] = (),
+        remark: Callable[[str], None] = lambda text: None,
+    ) -> int:
         """Call a function of the guest, by name or address, and return its result.
 
-        Raises `UsageError` for an unknown symbol or too many arguments, and `GuestError`.
+        If it may have failed because the kernel has not booted, `remark` gets the reason. Raises
+        `UsageError` for an unknown symbol or too many arguments, and `GuestError`.
         """
         with self.lock:
             self.boot.ftrace.patcher.check_may_run()
@@ -360,18 +368,23 @@ class Session:
             if len(arguments) > most:
                 raise UsageError(f"a call takes at most {most} arguments")
             if self.image.symbols.address_of(START) is None:
-                return without_boot.call(self.boot, pointer, arguments)
+                return without_boot.call(self.boot, pointer, arguments, remark)
             return self.boot.machine.requests.call(pointer, arguments)
 
     # Modules
 
     def module_path(self, name: str) -> Path:
-        """Return the file of the module `name`: the name of a bundled module, or a path.
+        """Return the file of the module `name`: a path, or a name.
 
-        Raises `UsageError` for a path if `BUNDLED_ONLY` is set; those of `spec` are allowed.
+        A name is that of a module in the kernel's tree, or of a bundled one. Raises `UsageError`
+        for a path if `BUNDLED_ONLY` is set; those of `spec` are allowed. Raises `ImageError` for
+        a damaged package.
         """
         known = self.port.images() / f"{name}.ko"
         plain = "/" not in name and not name.endswith(".ko") and "\0" not in name
+        tree = self._own_tree() if plain and not os.path.exists(name) else None
+        if tree is not None and name in tree:
+            return tree.path(name)
         if plain and os.path.exists(known):
             return known
         if os.environ.get(BUNDLED_ONLY) and name not in self.spec.modules:
@@ -414,15 +427,14 @@ class Session:
             tree = ModuleTree(self.port.images()) if bundled else None
             if tree is None and path.is_file():
                 tree = ModuleTree.around(path.absolute())
-            if tree is None and self.spec.kernel is not None:
-                tree = ModuleTree.beside(self.spec.kernel)
+            tree = tree or self._own_tree()
             if tree is None and self.spec.kernel is None and "/" not in name:
                 choices = ", ".join(self.available_modules())
                 raise UsageError(f"no module {name[:40]!r}: choose from {choices}")
             if tree is None:
                 raise UsageError(
                     "no tree of modules: give the path of a .ko in lib/modules/RELEASE, or a "
-                    "kernel beside it, such as boot/vmlinuz-RELEASE"
+                    "kernel beside it, such as boot/vmlinuz-RELEASE, or a package"
                 )
             files = tree.order(
                 path.name.split(".")[0], lambda each: depends(Image.load(each, self.port.facts))
@@ -433,6 +445,13 @@ class Session:
                 for each in files
                 if known.find(each.name.split(".")[0]) is None
             ]
+
+    def _own_tree(self) -> ModuleTree | None:
+        """Return the tree of the spec's kernel, or None. Raises `ImageError`."""
+        kernel = self.spec.kernel
+        if self._tree is None and kernel is not None and not os.environ.get(BUNDLED_ONLY):
+            self._tree = ModuleTree.beside(kernel)
+        return self._tree
 
     def rmmod(self, name: str) -> None:
         """Unload a module. Raises `ModuleError` (ENOENT, EBUSY) and `GuestError`."""

@@ -1,7 +1,7 @@
 """Why a function does not run in a kernel that has not booted.
 
-A call that faults or does not end is done again from the same state, with its last reads of
-memory on record. They tell what was missing: a pointer that the boot sets and that is still
+A call that faults, does not end or fails is done again from the same state, with its last reads
+of memory on record. They tell what was missing: a pointer that the boot sets and that is still
 NULL, or the word that a loop waits for. Then the machine is put back to where the call ended.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import DynftraceError, GuestError, GuestHang, GuestOops, MemoryFault
-from ..kernel.fit import TRACER_SIZE
+from ..kernel.fit import CALLS, TRACER_SIZE
 from ..kernel.placed import END, LOAD, START
 from ..machine.vcpu import Read
+from ..memento import Restore
 
 if TYPE_CHECKING:
     from .boot import Boot
@@ -33,11 +34,19 @@ WATCHED_NS = 100_000
 NEAR = 4096
 """Most bytes from a pointer to what is accessed through it."""
 
+NOT_BOOTED = "the kernel has not booted"
+
 _PLACE, _WORD = re.compile(r"[\[(]([^\])]*)[\])]"), re.compile(r"[\w$]+")
 """A memory operand, and the words in it."""
 
 LAST = 20_000
 """Most reads that are kept."""
+
+ERRNOS = 4095
+"""Largest errno; a function that fails returns its negative, or NULL."""
+
+_SAVED = 4
+"""Instructions after a load in which a function saves its value on the stack."""
 
 
 @dataclass(slots=True)
@@ -49,34 +58,57 @@ class _Ended:
     address: int | None = None
 
 
-def call(boot: Boot, pointer: int, arguments: Sequence[int]) -> int:
+def call(boot: Boot, pointer: int, arguments: Sequence[int], remark: Callable[[str], None]) -> int:
     """Call the function at `pointer` and return its result.
 
-    Raises what `Requests.call` raises. The message of a `GuestOops` or `GuestHang` begins with
-    the reason, if one was found.
+    If it may have failed for want of a boot, `remark` gets the reason as a sentence. Raises what
+    `Requests.call` raises. The message of a `GuestOops` or `GuestHang` begins with the reason, if
+    one was found.
     """
     machine = boot.machine
     before = machine.save()
     try:
-        return machine.requests.call(pointer, arguments, limit_ns=LIMIT_NS)
-    except (GuestOops, GuestHang) as error:
-        ended = _Ended(machine.vcpus[0].ticks)
-        if isinstance(error, GuestOops):
-            ended.pc, ended.address = error.pc, machine.fault_address
-        after = machine.save()
-        try:
-            before()
-            reads = _reads(boot, pointer, arguments, ended)
-        finally:
-            after()
-        reason = _hang(boot, reads) if isinstance(error, GuestHang) else _fault(boot, reads, ended)
+        result = machine.requests.call(pointer, arguments, limit_ns=LIMIT_NS)
+    except GuestOops as error:
+        ended = _Ended(machine.vcpus[0].ticks, error.pc, machine.fault_address)
+        if ended.address is None:
+            reason = _refused(boot, ended.pc, str(error))
+        else:
+            reason = _fault(boot, _again(boot, before, pointer, arguments, ended), ended)
         if not reason:
             raise
-        if isinstance(error, GuestOops):
-            raise GuestOops(
-                f"{reason}: {error}", cpu=error.cpu, pc=error.pc, report=error.report
-            ) from error
+        text = f"{reason}: {error}"
+        raise GuestOops(text, cpu=error.cpu, pc=error.pc, report=error.report) from error
+    except GuestHang as error:
+        ended = _Ended(machine.vcpus[0].ticks)
+        reason = _hang(boot, _again(boot, before, pointer, arguments, ended))
+        if not reason:
+            raise
         raise GuestError(f"{reason}: {error}") from error
+    if _failed(boot, result):
+        ended = _Ended(machine.vcpus[0].ticks)
+        reason = _missed(boot, _again(boot, before, pointer, arguments, ended))
+        if reason:
+            remark(reason)
+    return result
+
+
+def _failed(boot: Boot, result: int) -> bool:
+    """Whether a function that returns `result` may say that it has failed."""
+    tops = [1 << bits for bits in (32, 8 * boot.port.facts.pointer_size)]
+    return not result or any(top - ERRNOS <= result % top for top in tops)
+
+
+def _again(
+    boot: Boot, before: Restore, pointer: int, arguments: Sequence[int], ended: _Ended
+) -> list[Read]:
+    """Return the last reads of a call that began in the state `before`; it stays as it ended."""
+    after = boot.machine.save()
+    try:
+        before()
+        return _reads(boot, pointer, arguments, ended)
+    finally:
+        after()
 
 
 def _reads(boot: Boot, pointer: int, arguments: Sequence[int], ended: _Ended) -> list[Read]:
@@ -90,33 +122,91 @@ def _reads(boot: Boot, pointer: int, arguments: Sequence[int], ended: _Ended) ->
     return list(found)
 
 
+def _refused(boot: Boot, pc: int, said: str) -> str:
+    """Return which instruction cannot run; empty if it is not in memory."""
+    where, text = boot.kallsyms.format(pc), _text(boot, pc)
+    if not text:
+        return ""
+    return f"{where} cannot run here" if text in said else f"{where} cannot run here: `{text}`"
+
+
 def _fault(boot: Boot, reads: list[Read], ended: _Ended) -> str:
-    """Return what a fault was about; empty if that is not known."""
+    """Return what an access without memory was about; empty if that is not known."""
     where = boot.kallsyms.format(ended.pc)
     text = _text(boot, ended.pc)
-    if ended.address is None:
-        return f"{where} cannot run here: `{text}`" if text else ""
-    size = boot.port.facts.pointer_size
-    stack, tracer = boot.port.facts.map.host_stack, boot.port.facts.map.tracer
-    for read in reversed(reads):
-        if tracer <= read.pc < tracer + TRACER_SIZE:
+    assert ended.address is not None
+    for read in reversed(_nulls(boot, reads)):
+        name = _name(boot, read.address)
+        if ended.pc == ended.address == 0:
+            caller = boot.kallsyms.format(read.pc)
+            return f"{caller} calls the function in {name}, which is still NULL: {NOT_BOOTED}"
+        if not 0 <= ended.address < NEAR:
             continue
-        if read.size != size or not 0 <= ended.address - read.value < NEAR:
-            continue
-        if read.value >= NEAR or stack <= read.address < stack + (1 << 20):
-            continue
-        target = _text(boot, read.pc).partition(" ")[2].partition(",")[0].strip()
+        target = _target(boot, read.pc)
         if target and any(target in _WORD.findall(part) for part in _PLACE.findall(text)):
-            return (
-                f"{where} uses the pointer in {_name(boot, read.address)}, which is still NULL: "
-                "the kernel has not booted"
-            )
+            return f"{where} uses the pointer in {name}, which is still NULL: {NOT_BOOTED}"
     if ended.address < NEAR:
         return f"{where} uses a NULL pointer, which it was given or which the boot sets"
     region = boot.machine.memory.region_at(ended.address)
     if region is not None:
         return f"{where} cannot use {_name(boot, ended.address)}: its memory does not allow that"
     return f"{where} uses memory that the boot maps, or none"
+
+
+def _missed(boot: Boot, reads: list[Read]) -> str:
+    """Return which word was 0 in a call that may have failed; empty if none was."""
+    nulls = _nulls(boot, reads)
+    if not nulls:
+        return ""
+    where, name = boot.kallsyms.format(nulls[-1].pc), _name(boot, nulls[-1].address)
+    return f"{where} has read 0 from {name}, which the boot may set: {NOT_BOOTED}"
+
+
+def _nulls(boot: Boot, reads: list[Read]) -> list[Read]:
+    """Return the reads of NULL from the kernel's data, without those of a stack protector."""
+    size, area = boot.port.facts.pointer_size, boot.port.facts.map
+    found = [
+        read
+        for read in reads
+        if read.value == 0
+        and read.size == size
+        and not area.tracer <= read.pc < area.tracer + TRACER_SIZE
+        and not area.host_stack <= read.address < area.host_stack + CALLS
+    ]
+    by_address: dict[int, set[int]] = {}
+    for read in found:
+        by_address.setdefault(read.address, set()).add(read.pc)
+    guards = {
+        address
+        for address, places in by_address.items()
+        if any(_saves(boot, place) for place in sorted(places))
+    }
+    return [read for read in found if read.address not in guards]
+
+
+def _saves(boot: Boot, pc: int) -> bool:
+    """Whether the instruction at `pc` loads a word that the next few save on the stack.
+
+    A stack protector does this: the word is no pointer.
+    """
+    try:
+        insns = boot.instructions(pc, _SAVED * boot.port.facts.max_insn_size)
+    except MemoryFault:
+        return False
+    target, sp = _target(boot, pc), boot.port.facts.abi.sp.name
+    for insn in insns[1 : _SAVED + 1]:
+        place = _PLACE.search(insn.operands)
+        if place is None or target not in _WORD.findall(_PLACE.sub("", insn.operands)):
+            continue
+        # Below a frame pointer, or above the stack pointer.
+        if " - " in place[0] or {sp, f"${sp}"} & set(_WORD.findall(place[0])):
+            return True
+    return False
+
+
+def _target(boot: Boot, pc: int) -> str:
+    """Return the register that the instruction at `pc` loads; empty if that is not known."""
+    return _text(boot, pc).partition(" ")[2].partition(",")[0].strip()
 
 
 def _hang(boot: Boot, reads: list[Read]) -> str:
@@ -126,7 +216,7 @@ def _hang(boot: Boot, reads: list[Read]) -> str:
     data = [
         read
         for read in reads
-        if not stack <= read.address < stack + (1 << 20)
+        if not stack <= read.address < stack + CALLS
         and not tracer <= read.pc < tracer + TRACER_SIZE
     ]
     if not data:

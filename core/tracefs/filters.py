@@ -112,6 +112,8 @@ class FilterFile(File):
 
     def module_loaded(self, name: str) -> None:
         """Apply the words that wait for the module `name`. Raises `FtraceBug`."""
+        if not self.waiting:
+            return
         names = self.functions.names()
         chosen = self.choice.get()
         still: list[FilterWord] = []

@@ -68,7 +68,8 @@ Calls and returns, with current_tracer function_graph
   set_graph_function                functions traced with all they call
   set_graph_notrace                 functions not traced, nor what they call
   max_graph_depth                   greatest depth of nesting, 0 for any depth
-  tracing_thresh                    least duration in us; then only returns show
+  tracing_thresh                    shortest duration in us; then only
+                                    returns are recorded
   options/funcgraph-*               columns and details: overrun, cpu,
         overhead, proc, duration, abstime, irqs, tail, retval, retval-hex
   options/sleep-time                0: durations exclude sleep
@@ -79,8 +80,8 @@ The longest latency: the time with interrupts or preemption off
                                     urgent (real-time) task until it runs
   tracing_max_latency               the longest time so far in us; a written
                                     number is the new limit
-  tracing_thresh                    if not 0: keep each time of at least so
-                                    many us, not only a new maximum
+  tracing_thresh                    if not 0: keep every time of at least
+                                    this many us, not only a new maximum
   trace                             what was called during the time kept
   options/function-trace            0: without functions
   options/latency-format            short rows with times since the start

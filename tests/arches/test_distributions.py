@@ -104,20 +104,39 @@ def test_a_module_runs_and_is_traced(user: User) -> None:
 
 
 def test_a_counter_reads_virtual_time(user: User) -> None:
-    counters = {"arm64": "arch_counter_get_cntvct", "x86_64": "read_tsc", "i386": "read_tsc"}
+    counters = {"arm64": "arch_counter_get_cntvct", "mipsel": "c0_hpt_read"}
     name = user.session.port.facts.name
-    if name not in counters:
-        assert not user.session.port.facts.engine.counters  # they stand still
-        return
+    counter = counters.get(name, "read_tsc")
     restore = user.session.save()
-    first = [user.call(f"{counters[name]} 0") for _ in range(3)]
+    first = [user.call(f"{counter} 0") for _ in range(3)]
     restore()
-    assert [user.call(f"{counters[name]} 0") for _ in range(3)] == first
+    assert [user.call(f"{counter} 0") for _ in range(3)] == first
     assert first == sorted(set(first))
     assert first[-1] <= user.session.boot.machine.vcpus[0].ticks
 
 
 def test_what_needs_a_boot_says_so(user: User) -> None:
-    for command in ("call schedule", "step", "next", "until schedule", "race schedule", "sleep 1"):
+    stepping = ("step", "next", "until schedule", "race schedule", "stack")
+    for command in ("call schedule", *stepping, "sleep 1"):
         done = user.shell.execute(command)
         assert done.status == 1 and "the kernel has not booted" in done.error, command
+
+
+def test_what_needs_hardware_stops_before_it(user: User) -> None:
+    calls = {
+        "x86_64": ("native_io_delay", "native_halt", "native_write_msr 16 1 0"),
+        "i386": ("native_io_delay", "native_write_msr 16 1 0"),
+        "arm64": ("cpu_do_idle", "cpu_switch_mm 0 0"),
+        "mipsel": ("r4k_wait_irqoff", "mips_next_event 5 0"),
+    }
+    for call in calls[user.session.port.facts.name]:
+        done = user.shell.execute(f"call {call}")
+        assert f"{call.split()[0]}+" in done.error, done
+        assert "cannot run here: `" in done.error and "needs hardware" in done.error
+
+
+def test_an_allocator_that_is_not_set_up_is_named(user: User) -> None:
+    result, remark = user("call __kmalloc 64 0xcc0").splitlines()
+    assert result == "__kmalloc = 0x0 (0)"
+    assert remark.startswith("kmalloc_slab+") and "has read 0 from" in remark
+    assert user('call strcmp "a" "b"').count("\n") == 1, "nothing is missing there"

@@ -13,6 +13,7 @@ from dynftrace.core.arch import Port
 from dynftrace.core.session.session import MachineSpec, Session
 
 from ..support import elf_writer
+from . import floor
 from .guest import CALLS, LIMIT, LOOP, called
 from .measure import Row, paired
 
@@ -25,7 +26,8 @@ def rows() -> Iterator[Row]:
     port = arches.load(arches.DEFAULT)
     function = _loop(port, "function", port.entry_source())
     pair = paired(_loop(port, "function_graph", port.entry_source()), function, rounds=7)
-    yield Row(
+    bare = paired(floor.graph(_kernel(port)), floor.function(_kernel(port)), rounds=7)
+    row = Row(
         "a call and its return, traced",
         f"{CALLS / pair.a / 1e6:.2f} M/s",
         pair.ratio,
@@ -33,6 +35,8 @@ def rows() -> Iterator[Row]:
         "<= 2.2",
         pair.ratio <= 2.2,
     )
+    why = f"{floor.SLACK:g} x {bare.ratio:.2f}, that of calls and accesses alone"
+    yield floor.limited(row, floor.SLACK * bare.ratio, why)
     graph = _loop(port, "function_graph", port.entry_source())
     pair = paired(
         _loop(port, "1", port.entry_source(), "function_profile_enabled"), graph, rounds=7
@@ -61,16 +65,19 @@ def rows() -> Iterator[Row]:
 
 def _loop(port: Port, value: str, source: str, file: str = "current_tracer") -> Callable[[], None]:
     """Run calls with this entry.S, traced by `value` in `file`; the buffer fills up soon."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        patch.object(type(port), "entry_source", lambda self: source),
-    ):
-        path = Path(folder) / "vmlinux"
-        path.write_bytes(elf_writer.kernel(["traced"]))
-        session = Session.open(port, MachineSpec(kernel=path, cpus=1))
+    with patch.object(type(port), "entry_source", lambda self: source):
+        session = _kernel(port)
     called(session)
     session.boot.tracefs.write(file, value)
     return lambda: _ended(session.boot.machine.requests.call(LOOP, limit_ns=LIMIT))
+
+
+def _kernel(port: Port) -> Session:
+    """Open a kernel with the function `traced`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "vmlinux"
+        path.write_bytes(elf_writer.kernel(["traced"]))
+        return Session.open(port, MachineSpec(kernel=path, cpus=1))
 
 
 def _ended(result: int) -> None:

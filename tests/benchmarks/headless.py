@@ -1,7 +1,7 @@
 """Seconds from key to paint, without a terminal: `python -m tests.benchmarks.headless KEYS STARTS`.
 
-Prints a line of times with the guest paused, one of the first second after each of STARTS starts
-of the guest, and one with the guest running.
+Prints a line of times with the guest paused after each of STARTS runs, one of the first second of
+each of these runs, and one with the guest running.
 """
 
 from __future__ import annotations
@@ -59,15 +59,17 @@ async def measure(keys: int, starts: int) -> None:
         await settle(pilot)
         spare_the_interface()
         rows = app.main.query_one(FunctionList)
-        print(*await moves(app, rows, keys))
         await pilot.press("t")
         await settle(pilot)
+        idle: list[float] = []
         first: list[float] = []
         for _ in range(starts):
             app.runner.toggle()
             first += await moves(app, rows, keys // starts)
             app.runner.toggle()
             await settle(pilot)
+            idle += await moves(app, rows, keys // starts)
+        print(*idle)
         print(*first)
         app.runner.toggle()
         await asyncio.sleep(1)

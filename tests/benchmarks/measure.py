@@ -14,8 +14,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 Work = Callable[[], object]
+Clock = Callable[[], float]
 
 SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What counts instead of a target that is out of reach."""
+
+    value: float
+    reason: str
+    """What keeps the target out of reach, in a few words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +41,14 @@ class Row:
     target: str
     met: bool
     """Whether the target is met, or the limit if there is one."""
-    limit: str = ""
-    """What keeps the target out of reach, with the value that counts instead; or why skipped."""
+    note: str = ""
+    """The limit that is met, or missed, instead of the target; or why the row is skipped."""
 
     def cells(self) -> tuple[str, ...]:
         """Return the texts of the columns."""
         met = ("yes" if self.met else "NO") if self.measured != SKIPPED else SKIPPED
         ratio = "" if self.measured == SKIPPED else f"{self.ratio:.3f}"
-        rest = f"{met} ({self.limit})" if self.limit else met
+        rest = f"{met} ({self.note})" if self.note else met
         return self.name, self.measured, ratio, self.reference, self.target, rest
 
 
@@ -47,25 +57,52 @@ def skipped(name: str, reference: str, target: str, reason: str) -> Row:
     return Row(name, SKIPPED, 0.0, reference, target, True, reason)
 
 
-def at_most(name: str, measured: str, ratio: float, reference: str, target: float) -> Row:
-    """Return a row whose target is the highest ratio."""
-    return Row(name, measured, ratio, reference, f"<= {target:g}", ratio <= target)
+def at_most(
+    name: str,
+    measured: str,
+    ratio: float,
+    reference: str,
+    target: float,
+    limit: Limit | None = None,
+) -> Row:
+    """Return a row whose target is the highest ratio; `limit` counts if that is missed."""
+    counts = target if limit is None else limit.value
+    note = _note("<=", ratio <= target, limit)
+    return Row(name, measured, ratio, reference, f"<= {target:g}", ratio <= counts, note)
 
 
-def seconds(work: Work) -> float:
-    """Return the wall seconds of one call, with the garbage collector disabled."""
+def at_least(
+    name: str,
+    measured: str,
+    ratio: float,
+    reference: str,
+    target: float,
+    limit: Limit | None = None,
+) -> Row:
+    """Return a row whose target is the lowest ratio; `limit` counts if that is missed."""
+    counts = target if limit is None else limit.value
+    note = _note(">=", ratio >= target, limit)
+    return Row(name, measured, ratio, reference, f">= {target:g}", ratio >= counts, note)
+
+
+def _note(sign: str, met: bool, limit: Limit | None) -> str:
+    return "" if met or limit is None else f"limit {sign} {limit.value:g}: {limit.reason}"
+
+
+def seconds(work: Work, clock: Clock = time.thread_time) -> float:
+    """Return the seconds of one call by `clock`, with the garbage collector disabled."""
     gc.collect()
     gc.disable()
     try:
-        start = time.perf_counter()
+        start = clock()
         work()
-        return time.perf_counter() - start
+        return clock() - start
     finally:
         gc.enable()
 
 
 def median(work: Work, rounds: int = 5) -> float:
-    """Return the median seconds of `rounds` calls, after one warm-up."""
+    """Return the median processor seconds of `rounds` calls, after one warm-up."""
     work()
     return statistics.median(seconds(work) for _ in range(rounds))
 
@@ -79,11 +116,11 @@ class Pair:
     ratio: float
 
 
-def paired(a: Work, b: Work, rounds: int = 7) -> Pair:
-    """Measure `a` and `b` in turn, `rounds` times after one warm-up of each."""
+def paired(a: Work, b: Work, rounds: int = 7, clock: Clock = time.thread_time) -> Pair:
+    """Measure `a` and `b` in turn by `clock`, `rounds` times after one warm-up of each."""
     a()
     b()
-    times = [(seconds(a), seconds(b)) for _ in range(rounds)]
+    times = [(seconds(a, clock), seconds(b, clock)) for _ in range(rounds)]
     return Pair(
         statistics.median(t[0] for t in times),
         statistics.median(t[1] for t in times),

@@ -58,7 +58,7 @@ def enter() -> None:
     if _mounted("tracefs", "debugfs"):
         raise NotPossibleError("the system's tracefs cannot be unmounted")
     if not TRACING.is_dir():
-        raise NotPossibleError(f"there is no {TRACING}")
+        raise NotPossibleError(f"{TRACING} does not exist")
 
 
 def _mounted(*kinds: str) -> list[str]:

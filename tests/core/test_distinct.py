@@ -8,7 +8,9 @@ import pytest
 from dynftrace.core.distinct import distinct
 
 
-@pytest.mark.parametrize("values", [[], [7], [3, 1, 3, 2, 1], [2**64 - 1, 0, 2**64 - 1]])
+@pytest.mark.parametrize(
+    "values", [[], [7], [3, 1, 3, 2, 1], [1, 1, 2, 5], [2**64 - 1, 0, 2**64 - 1]]
+)
 def test_distinct_values_are_those_of_numpy(values: list[int]) -> None:
     array = np.array(values, np.uint64)
     found = distinct(array)

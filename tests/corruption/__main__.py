@@ -19,6 +19,8 @@ VARIANTS = (
 )
 """Other ways to patch and to disable sites; tried after the ports."""
 
+LAYOUT = "{:24}{:>8}{:>9}{:>8}{:>9}{:>10}{:>8}"
+
 
 def main() -> int:
     """Run the tries and print what became of them."""
@@ -30,7 +32,7 @@ def main() -> int:
     if unknown:
         parser.error(f"unknown port {unknown.pop()!r} (choose from: {', '.join(arches.names())})")
     machines = [(name, {}) for name in arches.names()] + list(VARIANTS)
-    print(f"{'machine':24}{'tries':>8}{'refused':>9}{'unread':>8}{'failures':>10}{'CPU s':>8}")
+    print(LAYOUT.format("machine", "tries", "refused", "unread", "crashed", "failures", "CPU s"))
     failures: list[str] = []
     for name, variant in machines:
         if options.ports and name not in options.ports:
@@ -41,11 +43,13 @@ def main() -> int:
         world.run_modules()
         world.check_running()
         result, spent = world.result, time.process_time() - start
-        unread = sum(result.unread.values())
-        counts = f"{result.tries:8}{result.refused:9}{unread:8}{len(result.failures):10}"
-        print(f"{result.machine:24}{counts}{spent:8.0f}", flush=True)
+        unread, crashed = result.unread.total(), result.crashed.total()
+        counts = (result.tries, result.refused, unread, crashed, len(result.failures))
+        print(LAYOUT.format(result.machine, *counts, f"{spent:.0f}"), flush=True)
         for kind, count in sorted(result.unread.items()):
-            print(f"    unread: {count:6} {kind}")
+            print(f"    unread:  {count:6} {kind}")
+        for kind, count in sorted(result.crashed.items()):
+            print(f"    crashed: {count:6} {kind}")
         failures += [f"{result.machine}: {each}" for each in result.failures]
     print(*failures, sep="\n")
     return 1 if failures else 0

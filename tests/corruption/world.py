@@ -1,7 +1,8 @@
 """A machine whose text is damaged bit by bit before each kind of change.
 
-One boot serves all tries. The guest does not run in between: a refused command must leave
-everything as it was, and an accepted one is undone by its inverse, so no state is restored.
+One boot serves all tries. A refused command must leave everything as it was, and an accepted one
+is undone by its inverse. The guest prepares each change, so it may run through the damage: if
+that crashes it, the state before the try is restored.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from numpy.typing import NDArray
 
 from dynftrace import arches
 from dynftrace.core.arch import ModuleStub
-from dynftrace.core.errors import FtraceBug
+from dynftrace.core.errors import FtraceBug, GuestError
 from dynftrace.core.ftrace.entry import CALLERS, GRAPH_CALL, GRAPH_CALLER, SLOTS
 from dynftrace.core.ftrace.records import KERNEL
+from dynftrace.core.memento import Restore
+from dynftrace.core.portcheck.equilibrium import reach
 from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
@@ -77,6 +80,8 @@ class Result:
     refused: int = 0
     unread: Counter[str] = field(default_factory=Counter)
     """Accepted tries, by kind of place: the command neither changes it nor calls through it."""
+    crashed: Counter[str] = field(default_factory=Counter)
+    """Tries, refused or not, in which the guest ran the damaged bytes and oopsed or hung."""
     failures: list[str] = field(default_factory=list)
     """Tries that wrote something although they were refused, or that wrote something wrong, or
     that were accepted although the command changes the damaged place."""
@@ -103,10 +108,12 @@ class World:
         self.write("set_ftrace_filter", " ".join(self.chosen.values()))
 
     def _find_sites(self) -> None:
-        """Let ftraced find call sites, if no table lists them."""
+        """Let ftraced find all sites that the tries run into, if no table lists them."""
         ftraced = self.session.boot.ftrace.ftraced
         if ftraced is not None:
-            self.sh.execute("run usb; sleep 1")
+            reach(self.session)
+            # A change of text runs functions too.
+            self.sh.execute("echo function > current_tracer; echo nop > current_tracer; sleep 1")
             ftraced.collect()
 
     def _choose(self) -> dict[int, str]:
@@ -304,13 +311,13 @@ class World:
             for command in (each for each in situation.commands if each in chosen):
                 clean = self._clean(command)
                 before, state = self.text(), self.state()
-                read = self.read_by(before, clean)
+                read, restore = self.read_by(before, clean), self.session.save()
                 for place in self.places():
                     for bit in range(8 * place.size):
                         number += 1
                         if number % stride == 0:
                             what = f"{situation.name}: {command.name}"
-                            known = (before, state, clean, place in read)
+                            known = (before, state, clean, place in read, restore)
                             self._try(what, command, place, bit, known)
             for path, _ in reversed(situation.setup):
                 self.write(path, "nop" if path == "current_tracer" else "0")
@@ -340,9 +347,13 @@ class World:
             ("insmod usbhub", "rmmod usbhub", slots),
             (f"rmmod {UNCALLED}", f"insmod {UNCALLED}", sites),
         ):
+            restore = self.session.save()
             for place in places:
                 for at in range(place.size):
                     self._try_module(command, undo, place, at)
+                    if self.boot.machine.oopses:
+                        self.result.crashed[place.kind] += 1
+                        restore()
         self.write("current_tracer", "nop")
         return self.result
 
@@ -398,10 +409,10 @@ class World:
         command: Command,
         place: Place,
         bit: int,
-        known: tuple[NDArray[np.uint8], tuple[object, ...], NDArray[np.uint8], bool],
+        known: tuple[NDArray[np.uint8], tuple[object, ...], NDArray[np.uint8], bool, Restore],
     ) -> None:
         """Damage one bit, execute the command, and compare; then repair both."""
-        before, state, clean, read = known
+        before, state, clean, read, restore = known
         result, memory = self.result, self.boot.machine.memory
         address = place.address + bit // 8
         byte = memory.view(address, 1)
@@ -412,9 +423,11 @@ class World:
         what = f"{what}: {place.kind}+{bit // 8:#x} bit {bit % 8}"
         wrong = np.flatnonzero(damaged != before)
         assert len(wrong) == 1
+        hung = False
         try:
             self.write(command.path, command.text)
-        except FtraceBug:
+        except (FtraceBug, GuestError) as error:
+            hung = isinstance(error, GuestError)
             result.refused += 1
             if not np.array_equal(self.text(), damaged):
                 result.failures.append(f"{what}: refused, but text was written")
@@ -431,7 +444,13 @@ class World:
                 result.failures.append(f"{what}: accepted, although the place changes")
             result.unread[place.kind] += 1
             byte[0] = kept
-            self.write(*command.undo)
+            try:
+                self.write(*command.undo)
+            except GuestError:
+                hung = True
+        if hung or self.boot.machine.oopses:
+            result.crashed[place.kind] += 1
+            restore()
         if not np.array_equal(self.text(), before) or self.state() != state:
             result.failures.append(f"{what}: the text did not return to what it was")
             raise RuntimeError(result.failures[-1])

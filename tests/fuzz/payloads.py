@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from functools import cache
 from random import Random
 
 from dynftrace import arches
 from dynftrace.core.elf.image import Image
+from dynftrace.core.errors import DynftraceError
 from dynftrace.core.ftrace.static_sites import read_sites
+from dynftrace.core.modules.tree import ModuleTree
 
 from ..support import wrapping
 from .kind import Case, Wrong, written
 
 BOMB = 64 << 20
 """Bytes of zeros that a bomb unpacks to."""
+
+
+MODULE = "usbhub"
+"""The module in the package."""
 
 
 @cache
@@ -24,10 +31,13 @@ def whole(name: str) -> bytes:
         return wrapping.bzimage(wrapping.PACKED["gzip"](bytes(BOMB) * 5))
     if name == "flat":
         return wrapping.flat("mipsel")[0]
-    kernel = (arches.load("x86_64").images() / "vmlinux.elf").read_bytes()
+    images = arches.load("x86_64").images()
+    kernel = (images / "vmlinux.elf").read_bytes()
     if name == "package":
         boot = wrapping.bzimage(wrapping.PACKED["zstd"](kernel))
-        return wrapping.package({"boot/vmlinuz-6.1": boot, "boot/config": b"# nothing"})
+        module = wrapping.PACKED["xz"]((images / f"{MODULE}.ko").read_bytes())
+        files = {"boot/vmlinuz-6.1": boot, f"lib/modules/6.1/{MODULE}.ko.xz": module}
+        return wrapping.package({**files, "boot/config": b"# nothing"})
     packed = wrapping.PACKED[name.removeprefix("boot ")](kernel)
     return wrapping.bzimage(packed) if name.startswith("boot ") else packed
 
@@ -75,6 +85,10 @@ class Payload:
 
     def take(self, case: Case) -> str:
         path = written("vmlinuz", case.content)
+        if "(package)" in case.about:
+            with suppress(DynftraceError):
+                tree = ModuleTree.beside(path)
+                Image.load(tree.path(MODULE), arches.load("x86_64").facts) if tree else None
         flat = "(flat)" in case.about
         reader = arches.reader(str(path), "mipsel" if flat else None)
         image = Image.load(path, reader.facts)

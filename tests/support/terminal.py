@@ -82,7 +82,7 @@ class Terminal:
         while time.monotonic() < deadline:
             time.sleep(QUIET_S)
             now = self.screen()
-            if now == last and "BOOTING" not in now and "BUSY" not in now:
+            if now == last and "OPENING" not in now and "BUSY" not in now:
                 return now
             last = now
         raise AssertionError(f"the screen still changes:\n{last}")

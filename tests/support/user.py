@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 
 from dynftrace import arches
 from dynftrace.core.portcheck import user
@@ -13,7 +13,7 @@ from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
 
-@lru_cache(maxsize=3)
+@cache
 def subject(arch: str) -> PortUnderTest:
     """Return a port, with the machines that tests opened on it."""
     return PortUnderTest(arches.load(arch))

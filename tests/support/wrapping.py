@@ -8,7 +8,7 @@ import lzma
 import struct
 from collections.abc import Callable
 
-import lz4.block
+import cramjam
 import zstandard
 
 from dynftrace import arches
@@ -21,7 +21,7 @@ def legacy_lz4(content: bytes) -> bytes:
     """Return a legacy frame, with the size after it as the kernel's build appends it."""
     blocks = []
     for at in range(0, len(content), 8 << 20):
-        block = lz4.block.compress(content[at : at + (8 << 20)], store_size=False)
+        block = bytes(cramjam.lz4.compress_block(content[at : at + (8 << 20)], store_size=False))
         blocks.append(struct.pack("<I", len(block)) + block)
     return b"\x02\x21\x4c\x18" + b"".join(blocks) + struct.pack("<I", len(content))
 

@@ -58,7 +58,7 @@ def _session_store(context: click.Context, name: str, machine: MachineOptions) -
 
     # The session may be restored from another folder.
     here = replace(
-        machine,
+        machine.with_arch(),
         kernel=machine.kernel and os.path.abspath(machine.kernel),
         modules=tuple(_absolute(module) for module in machine.modules),
     )

@@ -197,13 +197,14 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
         if context.invoked_subcommand is None:
             settings.check(context)
         wanted = arch if given(context, "arch") else None
-        name, image = arches.build(wanted, kernel)
-        # The setting `arch` applies unless the kernel implies a port.
-        if wanted is None and kernel is None:
-            name = arch
+        port, image = wanted, kernel
+        # A file is looked at when the machine is opened: that loads every port.
+        if kernel is None or kernel in arches.built_in():
+            # The setting `arch` applies unless the kernel implies a port.
+            port, image = arches.build(arch if kernel is None else wanted, kernel)
 
         machine = MachineOptions(
-            name,
+            port,
             image,
             modules,
             cpus,

@@ -66,7 +66,7 @@ def tour_command(
         return
     chosen = None if lesson is None else courses.find(lesson)
     if check:
-        tours = _load(chosen)
+        tours = [each for tour in _load(chosen) for each in tour.machines()]
         status = StatusLine("steps", sum(len(tour.steps) for tour in tours))
         failed = [each for each in tours if not _walked(each, status)]
         context.exit(FAILED if failed else 0)

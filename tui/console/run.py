@@ -9,6 +9,7 @@ import select
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +32,9 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 PATIENCE_S = 10.0
 """Host seconds the machine's thread has to end."""
+
+HANGUP_S = 3.0
+"""Host seconds the program has to end after its terminal has closed."""
 
 
 def run_console(
@@ -134,15 +138,18 @@ def _exit_on_signals(app: ConsoleApp) -> Iterator[None]:
 def _end_with_the_terminal() -> None:
     """End the program when its terminal closes, even if it ignores SIGHUP, as under nohup.
 
-    The toolkit would read the end of input for ever.
+    The toolkit would read the end of input for ever. Even if SIGHUP has ended the app, one of its
+    threads may do so: a kernel also sends SIGCONT, on which the toolkit may start a second one.
     """
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN or not sys.stdin.isatty():
+    if not sys.stdin.isatty():
         return
+    grace = 0.0 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else HANGUP_S
     terminal = select.poll()
     terminal.register(sys.stdin.fileno(), 0)  # a hang-up is always reported
 
     def wait() -> None:
         terminal.poll()
+        time.sleep(grace)
         os._exit(128 + signal.SIGHUP)
 
     threading.Thread(target=wait, name="terminal", daemon=True).start()

@@ -169,9 +169,9 @@ class Runner:
 
     @property
     def mode(self) -> str:
-        """One of BOOTING, FAILED, BUSY, RUNNING and PAUSED."""
+        """One of OPENING, FAILED, BUSY, RUNNING and PAUSED."""
         if self._driver is None:
-            return "FAILED" if self.failure else "BOOTING"
+            return "FAILED" if self.failure else "OPENING"
         if self._running:
             return "RUNNING"
         late = self._open_jobs and self._clock.now() - self._since > BUSY_S
@@ -186,6 +186,11 @@ class Runner:
     def idle(self) -> bool:
         """Whether the session is open, nothing runs, and every job's view was made."""
         return self._driver is not None and not self._running and not self._open_jobs
+
+    @property
+    def fresh(self) -> bool:
+        """Whether there is a view that was not taken yet."""
+        return self._view is not None
 
     @property
     def opened(self) -> bool:

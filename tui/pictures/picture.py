@@ -266,18 +266,21 @@ async def settle(pilot: Pilot[None]) -> None:
     assert isinstance(app, ConsoleApp)
     quiet = 0
     while quiet < 3:
-        await _patiently(pilot.pause(0.001))
+        await _patiently(pilot.pause(0))
         if app.runner.failure is not None and not app.runner.opened:
             break
         if not app.is_running:
             return  # the console failed; the pilot raises its error
-        if app.runner.idle and app.tour.drawn:
-            quiet += 1
-        else:
+        if not (app.runner.idle and app.tour.drawn):
             quiet = 0
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(0.001)
+        elif app.runner.fresh:
+            quiet = 0
+            app.drain()  # it may ask the machine for more
+        else:
+            quiet += 1
     app.drain()
-    await _patiently(pilot.pause(0.001))
+    await _patiently(pilot.pause(0))
 
 
 async def _patiently(waiting: Coroutine[object, object, object]) -> None:

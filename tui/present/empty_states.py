@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from .view import Status
 
-BOOTING = ("booting…",)
+OPENING = ("opening…",)
 
 NO_FUNCTION = (
     "no function matches the filter",
@@ -34,7 +34,7 @@ NO_WORKLOAD = "this kernel has no workloads: :call FUNC ARG… calls a function"
 def no_rows(status: Status, filtered: bool) -> Sequence[str]:
     """Return the text of an empty trace; `filtered` if its filter hides all of its events."""
     if not status.arch:
-        return BOOTING
+        return OPENING
     if filtered:
         return ("no event matches the filter", "F edits the filter; an empty one shows all events")
     if status.recorded:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,10 +18,10 @@ class MachineOptions:
     """An architecture and the options of its machine; calling this opens the machine.
 
     Nothing is loaded before that. `kernel` is the path of an image, or None for the
-    port's own kernel.
+    port's own kernel. If `arch` is None, it is that of the image.
     """
 
-    arch: str
+    arch: str | None
     kernel: str | None = None
     modules: tuple[str, ...] = ()
     cpus: int = 2
@@ -32,15 +32,22 @@ class MachineOptions:
     patch_from: str = field(default="", compare=False)
     """`FILE:LINE: NAME: ` if `patch` comes from a file: the prefix of errors about it."""
 
+    def with_arch(self) -> MachineOptions:
+        """Return these options with the architecture of the image, which is read.
+
+        Raises `UsageError` if `arch` is another one, or if it has no port.
+        """
+        return replace(self, arch=arches.build(self.arch, self.kernel)[0])
+
     def __call__(self) -> Session:
         """Open the machine. Raises `UsageError`, and what `Session.open` raises."""
         from ...core.session.session import MachineSpec, Session
 
-        port = arches.load(self.arch)
+        port = arches.load(arches.build(self.arch, self.kernel)[0])
         known = port.facts.patch_methods
         if self.patch_from and self.patch not in (None, *known):
             raise UsageError(
-                f"{self.patch_from}unknown patch method {self.patch!r} on {self.arch} "
+                f"{self.patch_from}unknown patch method {self.patch!r} on {port.facts.name} "
                 f"(choose from: {', '.join(known)})"
             )
         path = None if self.kernel is None else Path(self.kernel)

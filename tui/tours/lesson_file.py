@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SETTINGS = {
     **{"summary": str, "kernel": str, "cpus": int, "modules": list},
-    **{"patch": str, "nop": str},
+    **{"patch": str, "nop": str, "own": bool},
 }
 """Entries of the table at the top, and their TOML types."""
 
@@ -176,8 +176,8 @@ def _settings(lesson: _Lesson) -> tuple[Mapping[str, object], int]:
             raise lesson.error(
                 line, f"unknown setting '{key}' (choose from: {', '.join(SETTINGS)})", key
             )
-        if not isinstance(value, SETTINGS[key]) or isinstance(value, bool):
-            kinds = {str: "a text", int: "a number", list: "a list"}
+        if type(value) is not SETTINGS[key]:
+            kinds = {str: "a text", int: "a number", list: "a list", bool: "true or false"}
             raise lesson.error(line, f"'{key}' must be {kinds[SETTINGS[key]]}", key)
         if isinstance(value, list) and not all(isinstance(each, str) for each in value):
             raise lesson.error(line, f"'{key}' must be a list of texts", key)

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from ... import arches
-from ...core.errors import UsageError
+from ...core.errors import FtraceBug, GuestError, ImageError, UsageError
 from ...core.shell import outcome
 from ...core.shell.outcome import Effect
 
@@ -160,6 +160,8 @@ class Tour:
     modules: tuple[str, ...] = ()
     patch: str | None = None
     nop: str | None = None
+    own: bool = False
+    """Whether it opens the reader's own kernel instead, if that can be opened."""
     setup: tuple[str, ...] = ()
     """Commands executed after each boot; the student can undo none of them."""
     path: Path | None = None
@@ -170,11 +172,9 @@ class Tour:
 
         Raises what `Session.open` raises, and `UsageError` if a command of `setup` fails.
         """
-        from ...core.session.session import MachineSpec, Session
         from ...core.shell.shell import Shell
 
-        spec = MachineSpec(modules=self.modules, cpus=self.cpus, patch=self.patch, nop=self.nop)
-        session = Session.open(arches.load(self.kernel), spec)
+        session = (self._open_own() if self.own else None) or self._open_known()
         if self.setup:
             session.prepare(lambda: self._set_up(Shell(session, "")))
         if at:
@@ -184,6 +184,35 @@ class Tour:
                 for command in step.commands:
                     shell.execute(command)
         return session
+
+    def machines(self) -> tuple[Tour, ...]:
+        """Return a tour for each machine that the lesson may open here."""
+        from . import own_kernel
+
+        if not self.own or own_kernel.find() is None:
+            return (self,)
+        return self, replace(self, name=f"{self.name} (teaching kernel)", own=False)
+
+    def _open_known(self) -> Session:
+        """Open the machine with a kernel that comes with the program."""
+        from ...core.session.session import MachineSpec, Session
+
+        spec = MachineSpec(modules=self.modules, cpus=self.cpus, patch=self.patch, nop=self.nop)
+        return Session.open(arches.load(self.kernel), spec)
+
+    def _open_own(self) -> Session | None:
+        """Open the reader's own kernel; None if there is none that can be opened."""
+        from ...core.session.session import MachineSpec, Session
+        from . import own_kernel
+
+        found = own_kernel.find()
+        if found is None:
+            return None
+        port, path = found
+        try:
+            return Session.open(arches.load(port), MachineSpec(kernel=path, cpus=self.cpus))
+        except (ImageError, FtraceBug, GuestError):
+            return None
 
     def _set_up(self, shell: Shell) -> None:
         for command in self.setup:

@@ -21,7 +21,25 @@
 
 #define LONG_BITS (8 * (int)sizeof(long))
 
-/* Store two words of an event, at once if the architecture can. */
+/*
+ * Store to an event, which is aligned to 4 bytes. 64-bit MIPS has two instructions for
+ * an unaligned double word, which the emulator executes byte by byte, twenty times as slow
+ * as two stores of words.
+ */
+#ifdef __mips64
+#define EVENT_STORE(field, value)                                               \
+	do {                                                                    \
+		u64 stored = (value);                                           \
+		u32 *words = (u32 *)(void *)&(field);                           \
+                                                                                \
+		words[0] = stored >> 32;                                        \
+		words[1] = stored;                                              \
+	} while (0)
+#else
+#define EVENT_STORE(field, value) ((field) = (value))
+#endif
+
+/* Two words of an event, stored at once if the architecture can. */
 struct event_pair {
 	u64 words;
 } __attribute__((packed, aligned(4)));
@@ -164,7 +182,7 @@ static inline __attribute__((always_inline)) void rb_begin(struct rb_event *rb, 
 /* The header with the first word of trace_entry, and the pid. */
 static inline __attribute__((always_inline)) void rb_head(struct rb_event *rb, u32 context)
 {
-	((struct event_pair *)rb->event)->words = word_pair(rb->header, context);
+	EVENT_STORE(((struct event_pair *)rb->event)->words, word_pair(rb->header, context));
 	rb->event[2] = this_cpu->pid;
 }
 

@@ -220,7 +220,7 @@ ON_ONE_PAGE(1024) void prepare_ftrace_return(unsigned long *parent, unsigned lon
 	rb_begin(&rb, GRAPH_ENT_SIZE);
 	rb_head(&rb, context);
 	event = (struct ftrace_graph_ent_entry *)(rb.event + 1);
-	event->func = self_addr;
+	EVENT_STORE(event->func, self_addr);
 	/* Loaded again, which takes less than to keep them in registers that must be saved. */
 	stack = (struct ftrace_ret_stack *)(unsigned long)cpu->ret_stack;
 	depth = stack->depth;
@@ -231,7 +231,7 @@ ON_ONE_PAGE(1024) void prepare_ftrace_return(unsigned long *parent, unsigned lon
 	entry->ret = *parent;
 	entry->func = self_addr;
 	entry->fp = frame_pointer;
-	((struct event_pair *)&entry->told)->words = word_pair(1, 0);
+	EVENT_STORE(((struct event_pair *)&entry->told)->words, word_pair(1, 0));
 	entry->calltime = this_clock->ticks; /* as in rb_begin() */
 	stack->index = index + 1;
 	stack->depth = depth + 1;
@@ -332,10 +332,10 @@ ON_ONE_PAGE(1024) unsigned long ftrace_return_to_handler(unsigned long frame_poi
 	rb_begin(&rb, GRAPH_RET_SIZE);
 	rb_head(&rb, context);
 	event = (struct ftrace_graph_ret_entry *)(rb.event + 1);
-	event->retval = retval;
-	event->func = entry->func;
-	event->calltime = entry->calltime;
-	event->rettime = rettime;
+	EVENT_STORE(event->retval, retval);
+	EVENT_STORE(event->func, entry->func);
+	EVENT_STORE(event->calltime, entry->calltime);
+	EVENT_STORE(event->rettime, rettime);
 	event->depth = stack->depth - 1;
 	event->overrun = stack->overrun;
 	stack->depth += (u32)rb.keep;

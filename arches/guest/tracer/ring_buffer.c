@@ -31,6 +31,13 @@ buffer_page(ring_buffer *buffer, u32 n)
 	return (struct buffer_data_page *)(unsigned long)(buffer->pages + (u64)n * RB_PAGE_SIZE);
 }
 
+/* The half of the commit word that counts bytes; for the other one see RB_ENDED. */
+static inline __attribute__((always_inline)) volatile u32 *
+commit_bytes(struct buffer_data_page *page)
+{
+	return (volatile u32 *)&page->commit + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+}
+
 /* Size of the event at `p` with its header; *counted: whether a reader sees it. */
 static u32 event_length(const u32 *p, u32 *counted)
 {
@@ -89,6 +96,8 @@ struct rb_reservation {
 	u64 time_stamp, commit; /* of write_page */
 	u32 write, write_page, commit_end;
 	u32 head_page, read;
+	u32 ended_page;         /* its last event was written; or write_page */
+	u64 ended;              /* commit word of ended_page */
 	s32 bytes;              /* of the event, less those that the head page loses */
 	u32 lost;               /* events that the head page loses */
 };
@@ -97,11 +106,13 @@ static __attribute__((noinline)) ON_ONE_PAGE(1024) unsigned long
 rb_reserve(ring_buffer *mine, const struct rb_reservation *next)
 {
 	ring_buffer *buffer = &unused_buffer;
-	volatile struct buffer_data_page *page = &unused_page;
+	volatile struct buffer_data_page *page = &unused_page, *ended = page;
 	unsigned long same = rb_unchanged(mine, next->stamp);
 
 	buffer = SELECT(same, mine, buffer);
+	ended = SELECT(same, buffer_page(mine, next->ended_page), ended);
 	page = SELECT(same, buffer_page(mine, next->write_page), page);
+	ended->commit = next->ended;
 	page->time_stamp = next->time_stamp;
 	page->commit = next->commit;
 	buffer->write = next->write;
@@ -117,16 +128,28 @@ rb_reserve(ring_buffer *mine, const struct rb_reservation *next)
 }
 
 /*
- * Count what is lost if the oldest page is dropped: its unread events. An NMI may write
- * another page over it meanwhile: then the numbers are wrong, but not used.
+ * The commit word of a page whose last event was written: above the bytes, the lower half
+ * of `entries` then. A reader masks it. It is 0 for a page that ended inside an NMI.
+ */
+#define RB_ENDED(commit, entries) ((u32)(commit) | (u64)(u32)(entries) << 32)
+
+/*
+ * Count what is lost if the oldest page is dropped: its unread events. All events before it
+ * are lost or read. An NMI may write another page over it meanwhile: then the numbers are
+ * wrong, but not used.
  */
 static void drop_head_page(ring_buffer *buffer, struct rb_reservation *next)
 {
 	const struct buffer_data_page *page = buffer_page(buffer, next->head_page);
-	u32 at = next->read, end = page->commit;
+	u32 at = next->read, end = page->commit, ended = page->commit >> 32;
 
 	if (end > RING_BUFFER_DATA)
 		end = RING_BUFFER_DATA;
+	if (ended && at <= end) {
+		next->lost = ended - (u32)(buffer->overrun + buffer->read_events);
+		next->bytes -= end - at;
+		at = end;
+	}
 	while (at + 8 <= end) {
 		u32 counted, length = event_length((u32 *)(page->data + at), &counted);
 
@@ -160,6 +183,8 @@ static int rb_move_tail(ring_buffer *buffer, struct rb_reservation *next, u32 si
 		}
 		drop_head_page(buffer, next);
 	}
+	if (!buffer->write)
+		next->ended = RB_ENDED(next->commit, buffer->entries);
 	next->time_stamp = next->now;
 	next->commit = next->write = size;
 	return 1;
@@ -171,7 +196,7 @@ static ON_ONE_PAGE(512) void rb_end_commit(ring_buffer *buffer)
 	for (;;) {
 		if (likely(buffer->committing == 1 && buffer->write)) {
 			/* One block: an NMI comes before all of it, or after. */
-			buffer_page(buffer, buffer->tail_page)->commit = buffer->commit_end;
+			*commit_bytes(buffer_page(buffer, buffer->tail_page)) = buffer->commit_end;
 			buffer->tail_page = buffer->write_page;
 			buffer->write = 0;
 		}
@@ -201,7 +226,8 @@ static __attribute__((noinline)) u32 *rb_reserve_slow(ring_buffer *buffer, u32 s
 		next.bytes = 0;
 		page = buffer_page(buffer, next.write_page);
 		next.time_stamp = page->time_stamp;
-		next.commit = page->commit;
+		next.ended_page = next.write_page;
+		next.ended = next.commit = page->commit;
 		next.now = rb_now(buffer);
 		at = open ? open : next.commit;
 		next.commit_end = open ? buffer->commit_end : at;

@@ -9,8 +9,8 @@
 #define FILTER_STEPS 4096 /* more than a list can take: its tests only lead forward */
 
 /*
- * Whether `c` matches the class that starts after the `[` at `pattern`; *end is set after its
- * `]`, or stays if there is none.
+ * Return whether `c` is in the class whose `[` is just before `pattern`. *end is set to the place
+ * after its `]`; a class without `]` does not change it.
  */
 static int match_class(const char *pattern, char c, const char **end)
 {

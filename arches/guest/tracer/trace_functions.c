@@ -66,8 +66,8 @@ ON_ONE_PAGE(1024) void function_trace_call(unsigned long ip, unsigned long paren
 	barrier();
 	rb_begin(&rb, FN_SIZE);
 	rb_head(&rb, context);
-	*(event_address *)(rb.event + 3) = ip;
-	*(event_address *)(rb.event + 3 + sizeof(long) / 4) = parent_ip;
+	EVENT_STORE(*(event_address *)(rb.event + 3), ip);
+	EVENT_STORE(*(event_address *)(rb.event + 3 + sizeof(long) / 4), parent_ip);
 	rb_commit(&rb);
 	cpu->irqs_disabled = rb_irqs_off(context);
 	if (unlikely(!rb.keep))

@@ -197,7 +197,7 @@ COMMANDS = (
         "change the current directory",
         cd,
         Argument.FILE,
-        "Without DIRECTORY, go to the root of tracefs; -: to the directory before.",
+        "Without DIRECTORY: the root of tracefs. -: the previous directory.",
     ),
     Command("pwd", "", "show the current directory", pwd),
     Command(

@@ -118,8 +118,8 @@ COMMANDS = (
         insmod,
         Argument.AVAILABLE_MODULE,
         "--far: out of reach of a direct call, as if there were no room near the kernel.\n"
-        "--replace OLD=NEW: first make its calls of OLD, in the file, calls\n"
-        "of its own function NEW.",
+        "--replace OLD=NEW: first replace the calls of OLD, in the file, by calls of the\n"
+        "module's own function NEW.",
         changes=Changes.ALWAYS,
     ),
     Command(
@@ -128,7 +128,7 @@ COMMANDS = (
         "load a module and those that it needs",
         modprobe,
         details="NAME is a module in lib/modules/RELEASE beside boot/vmlinuz-RELEASE, the kernel.\n"
-        "Around a PATH, the tree is found by itself.",
+        "For a PATH, the tree around it is used.",
         changes=Changes.ALWAYS,
     ),
     Command(

@@ -57,7 +57,7 @@ def _show(context: Context) -> None:
         place = (
             "" if patcher.watched_ip is None else context.boot.kallsyms.format(patcher.watched_ip)
         )
-        context.line(f"the next change of text stops in front of its first phase{at}{place}")
+        context.line(f"the next change of text stops before its first phase{at}{place}")
 
 
 def _watch(context: Context, arguments: Arguments) -> None:
@@ -129,14 +129,14 @@ COMMANDS = (
         patch,
         Argument.FUNCTION,
         "`none` writes byte by byte, or word by word, while the other CPUs keep running.\n"
-        "watch on: the next change of text stops in front of its first phase. watch FUNC:\n"
-        "in front of the first phase that writes the site of FUNC. watch off: no longer.\n"
+        "watch on: the next change of text stops before its first phase. watch FUNC:\n"
+        "before the first phase that writes the site of FUNC. watch off: no longer.\n"
         "  patch            the phase that comes next, the site's bytes, and each CPU\n"
         "  patch next [N]   do the next phase, or the next N\n"
         "  patch finish     do all phases that remain\n"
         "step, until, sleep and run work in between, so a CPU can be led into the site.\n"
-        "A CPU that step or until has led to an address has fresh code there.\n"
-        "Text cannot change otherwise meanwhile, and no module can be loaded.",
+        "A CPU led to an address by step or until executes fresh code there.\n"
+        "Until the patch is done, no other change of text and no module is accepted.",
         changes=Changes.WITH_ARGUMENTS,
     ),
     Command(
@@ -147,7 +147,7 @@ COMMANDS = (
         Argument.FUNCTION,
         "A CPU is led to each instruction of the site of FUNC, and to the one before and\n"
         "after it. Then the site is enabled, or disabled, by each method, and the machine\n"
-        "runs on. The table tells what became of the CPU, and how to stand there.\n"
+        "runs on. The table shows what became of the CPU, and how to get there.\n"
         "WORKLOAD brings a CPU there; by default, the first that does. Afterwards the\n"
         "machine is as it was before. --method METHOD: by this method only.",
     ),

@@ -51,8 +51,9 @@ COMMANDS = (
         "show the address space, and what a call reaches",
         show_map,
         Argument.FUNCTION,
-        "FUNC: the function whose call site is the call. Regions stand to scale; those\n"
-        "that are far from each other have scales of their own; ✗ is out of reach.\n"
+        "FUNC: the function whose call site is the call. Each\n"
+        "region is drawn to scale, and distant regions have different scales. ✗ is out\n"
+        "of reach.\n"
         "`dynftrace draw` writes SVG.",
     ),
     Command(

@@ -94,10 +94,15 @@ def _cpu(context: Context, arguments: Arguments) -> int:
 
 def _start(context: Context, cpu: int) -> None:
     """Show the instruction at which `cpu` is. Raises `GuestError` for a vCPU that never ran."""
+    _check_started(context, cpu)
+    context.line(context.session.instruction(cpu))
+
+
+def _check_started(context: Context, cpu: int) -> None:
+    """Raise `GuestError` for a vCPU that never ran."""
     machine = context.boot.machine
     if machine.vcpus[cpu].state is State.OFF:
         raise machine.scheduler.not_running(cpu)
-    context.line(context.session.instruction(cpu))
 
 
 def _changed(context: Context, cpu: int) -> None:
@@ -125,6 +130,7 @@ def stack(context: Context, arguments: Arguments) -> None:
     if words > MOST_WORDS:
         raise UsageMistake(f"N must be at most {MOST_WORDS}, not {words}")
     cpu = _cpu(context, arguments[1:])
+    _check_started(context, cpu)
     for line in stack_lines(context.session.stack(cpu, words)):
         context.line(line)
     context.did(ShowedStack(cpu))
@@ -148,7 +154,7 @@ COMMANDS = (
         "show N words of the stack, and what each is",
         stack,
         details="N defaults to 16, CPU as for step. Words that the ABI, ftrace_caller or a call\n"
-        "has put there have a name. The ret_stack of the graph tracer follows.",
+        "has saved there are named. The ret_stack of the graph tracer follows.",
     ),
     Command(
         "next",

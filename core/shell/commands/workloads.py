@@ -48,8 +48,11 @@ def call(context: Context, arguments: Arguments) -> None:
     expect(arguments, 1)
     session = context.session
     values = [_value(context, word) for word in arguments[1:]]
-    result = session.call(arguments[0].text, values)
+    remarks: list[str] = []
+    result = session.call(arguments[0].text, values, remarks.append)
     context.line(f"{arguments[0].text} = {result:#x} ({signed(result, _bits(context))})")
+    for remark in remarks:
+        context.line(remark)
     used = [word.text[1:] for word in arguments[1:] if word.text[:1] == "@" and not word.quoted]
     for name in dict.fromkeys(each.partition("+")[0] for each in used):
         context.line(f"@{name} = {shown(context, name)}")

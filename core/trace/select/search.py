@@ -15,7 +15,7 @@ from ..text.rowmap import RowMap
 from ..text.tracetext import TraceText
 
 _BLOCK = 4096
-_SEARCH_BLOCK = 1 << 18
+_SEARCH_BLOCK = 1 << 16
 _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$")
 _FLAG_CHARACTERS = frozenset("BDHLNXZbdhlnpsz.0123456789abcdef")
 
@@ -65,46 +65,58 @@ class _Names:
         self._in_name = np.array([shown and needle in name for name in labels.names], np.bool_)
         self._in_caller = np.array([shown and needle in name for name in labels.callers], np.bool_)
         self._in_text = np.array([needle in each for each in labels.texts] or [False], np.bool_)
-        self._pids: list[int] = []
+        pids: list[int] = []
         if shown and context.options.context_info:
             names = (context.cmdlines or {}).items()
-            self._pids = [pid for pid, comm in names if pid > 0 and needle in comm]
-            self._pids += [0] if needle in "<idle>" else []
+            pids = [pid for pid, comm in names if pid > 0 and needle in comm]
+            pids += [0] if needle in "<idle>" else []
+        self._pids = np.array(pids, np.int32)
         self._in_others = needle in "Unknown type"
+        # Events of these types can contain it without a name that does.
+        self._by_type = np.full(np.iinfo(np.uint8).max + 1, self._in_others)
+        self._by_type[[TraceType.FN, TraceType.PRINT]] = False, self._in_text.any()
         details = text.table.details
-        self.nowhere = not (
-            len(details.hits)
-            or len(details.calls)
-            or len(details.records)
-            or self._in_name.any()
-            or self._in_caller.any()
-            or self._in_text.any()
-            or self._pids
-            or self._in_others
-        )
+        for kind, rows in (HIT, details.hits), (SYSCALL, details.calls), (EVENT, details.records):
+            self._by_type[kind] = len(rows) > 0
         self._allowed: NDArray[np.bool_] | None = None
         if among is not None:
             self._allowed = np.zeros(len(text), np.bool_)
             self._allowed[among] = True
 
-    def block(self, low: int, high: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which rows contain the text, and of which only their whole text can tell."""
-        block = self._events[low:high]
-        function = block["type"] == TraceType.FN
-        printed = block["type"] == TraceType.PRINT
-        found = (function | printed) & self._in_name[block["ip"]]
-        found |= function & self._in_caller[np.where(function, block["parent"], 0)]
-        found |= printed & self._in_text[np.where(printed, block["parent"], 0)]
-        if self._pids:
-            found |= np.isin(block["pid"], self._pids)
-        detailed = np.isin(block["type"], (HIT, SYSCALL, EVENT))
+    def block(self, low: int, high: int) -> tuple[Rows, NDArray[np.bool_]]:
+        """Return rows that can contain the text, ascending, and which of them surely do.
+
+        Whether the others do, only their whole text can tell.
+        """
+        events = self._events[low:high]
+        named = _marks(self._in_name, events["ip"])
+        called = _marks(self._in_caller, events["parent"])
+        of_task = np.zeros(len(events), np.bool_)
+        if len(self._pids):
+            of_task = np.isin(events["pid"], self._pids)
+        able = named | called | of_task | _marks(self._by_type, events["type"])
+        if self._allowed is not None:
+            able &= self._allowed[low:high]
+        rows = np.flatnonzero(able)
+        if not len(rows):
+            return rows, able[rows]
+        # What follows is only for the few rows that are left.
+        kinds = events["type"][rows]
+        function, printed = kinds == TraceType.FN, kinds == TraceType.PRINT
+        found = (function | printed) & named[rows] | function & called[rows] | of_task[rows]
+        found |= printed & _marks(self._in_text, events["parent"][rows])
+        detailed = np.isin(kinds, (HIT, SYSCALL, EVENT))
         if self._in_others:
             found |= ~(function | printed | detailed)
-        detailed &= ~found
-        if self._allowed is not None:
-            found &= self._allowed[low:high]
-            detailed &= self._allowed[low:high]
-        return found, detailed
+        able = found | detailed
+        return low + rows[able], found[able]
+
+
+def _marks(mask: NDArray[np.bool_], numbers: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
+    """Return `mask` at each number; a number that is too large can be marked or not."""
+    if not mask.any():
+        return np.zeros(len(numbers), np.bool_)
+    return mask.take(numbers, mode="clip")
 
 
 def find_name(
@@ -112,19 +124,15 @@ def find_name(
 ) -> int | None:
     """As `find_text`, for a `needle` that is `in_names`."""
     names = _Names(text, needle, among)
-    if names.nowhere:
-        return None
     while 0 <= start < len(text):
         low, high = (
             (start, start + _SEARCH_BLOCK) if step > 0 else (start + 1 - _SEARCH_BLOCK, start + 1)
         )
         low, high = max(low, 0), min(high, len(text))
-        found, detailed = names.block(low, high)
-        # The text of detailed events is only known after they are formatted.
-        rows: list[int] = (low + np.flatnonzero(found | detailed)[::step]).tolist()
-        for row in rows:
-            if found[row - low] or needle in text.texts(row, row + 1)[0]:
-                return row
+        rows, sure = names.block(low, high)
+        for row, found in zip(rows[::step].tolist(), sure[::step].tolist(), strict=True):
+            if found or needle in text.texts(row, row + 1)[0]:
+                return int(row)
         start = high if step > 0 else low - 1
     return None
 
@@ -139,13 +147,12 @@ def find_all(text: TraceText, needle: str, among: Rows | None, most: int) -> Row
         rows = np.arange(len(text)) if among is None else among
         return None if len(rows) > most else _containing(text, needle, rows)
     names, parts = _Names(text, needle, among), [np.empty(0, np.intp)]
-    for low in range(0, 0 if names.nowhere else len(text), _SEARCH_BLOCK):
-        found, detailed = names.block(low, low + _SEARCH_BLOCK)
-        unknown = low + np.flatnonzero(detailed)
-        most -= len(unknown)
+    for low in range(0, len(text), _SEARCH_BLOCK):
+        rows, sure = names.block(low, low + _SEARCH_BLOCK)
+        most -= int(np.count_nonzero(~sure))
         if most < 0:
             return None
-        parts += [low + np.flatnonzero(found), _containing(text, needle, unknown)]
+        parts += [rows[sure], _containing(text, needle, rows[~sure])]
     return np.sort(np.concatenate(parts))
 
 

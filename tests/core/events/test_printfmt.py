@@ -42,7 +42,7 @@ def test_fields_and_helpers() -> None:
 def test_conversions_are_those_of_c(tmp_path: Path) -> None:
     compiler = which("cc") or which("gcc")
     if compiler is None:
-        pytest.skip("there is no C compiler")
+        pytest.skip("a C compiler is not installed")
     formats = ["%d", "%5d", "%-5d|", "%05d", "%+d", "%x", "%X", "%08x", "%o", "%u", "%.3d", "%#o"]
     numbers = [0, 7, -3, 123456]
     source = "#include <stdio.h>\nint main(void) {\n" + "".join(

@@ -45,6 +45,15 @@ def test_a_record_is_found_only_by_its_exact_ip(records: Records) -> None:
     assert Records(5).find(TEXT) is None
 
 
+@pytest.mark.parametrize("rows", [[0, 1, 2], [1], [2, 0, 1], [0, 2], [1, 1, 2], [3, 2, 1], []])
+def test_sites_are_those_of_the_rows_in_their_order(records: Records, rows: list[int]) -> None:
+    sites = records.sites(np.array(rows, np.intp))
+    assert sites.ip.tolist() == [records.ip_of(row) for row in rows]
+    assert sites.compiled.tolist() == [records.compiled[row].tolist() for row in rows]
+    sites.compiled[:] = 0
+    assert records.compiled[:3].any(axis=1).all(), "a batch does not share the records' memory"
+
+
 def test_a_module_takes_its_records_with_it(records: Records) -> None:
     generation = records.generation
     gone = records.remove("late")

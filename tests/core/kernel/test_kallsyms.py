@@ -163,3 +163,22 @@ def test_names_are_utf8_and_what_cannot_be_printed_is_replaced() -> None:
     starts = [at + 1 for at, byte in enumerate(blob[:-1]) if byte == 0]
     names = cut_names(np.frombuffer(blob, np.uint8), np.array(starts, np.uint32))
     assert names == [*wanted.values(), "a?b"]
+
+
+def test_tables_that_are_added_later_are_sorted_in(tmp_path: Path) -> None:
+    tables = [
+        text_with(tmp_path, ("first", 0x10, FUNC, GLOBAL), ("last", 0x80, FUNC, GLOBAL)),
+        text_with(tmp_path, ("alias", 0x10, FUNC, GLOBAL), ("between", 0x40, OBJECT, LOCAL)),
+        text_with(tmp_path, ("before", 0, FUNC, GLOBAL), ("after", 0xF0, FUNC, GLOBAL)),
+    ]
+    one_by_one, at_once = Kallsyms(), Kallsyms()
+    for number, each in enumerate(tables):
+        one_by_one.add(each, f"m{number}" if number else None)
+        at_once.add(each, f"m{number}" if number else None)
+        assert one_by_one.lookup(TEXT + 0x12) is not None
+    assert one_by_one.text(8) == at_once.text(8)
+    for address in range(TEXT, TEXT + 0x110, 8):
+        assert one_by_one.lookup(address) == at_once.lookup(address)
+    one_by_one.remove("m1")
+    found = one_by_one.lookup(TEXT + 0x44)
+    assert found is not None and found.name == "first"

@@ -16,11 +16,13 @@ pytestmark = needs_keystone
 FAR = 10**9
 
 
-def vcpu_with(arch: str, source: str, at: int = 0) -> tuple[Vcpu, int, Memory]:
+def vcpu_with(
+    arch: str, source: str, at: int = 0, native_clock: bool | None = None
+) -> tuple[Vcpu, int, Memory]:
     """Return a vCPU at code `at` bytes into its pages; a0 points to pages not yet accessed."""
     facts = arches.load(arch).facts
     memory = Memory(facts.byteorder, facts.pointer_size)
-    vcpu = Vcpu(0, 1, facts, memory, native_clock=None)
+    vcpu = Vcpu(0, 1, facts, memory, native_clock=native_clock)
     base = facts.map.tracer
     memory.map(base, 4 * PAGE_SIZE, "code")
     memory.map(facts.map.direct_map, 16 * PAGE_SIZE, "data")
@@ -30,8 +32,9 @@ def vcpu_with(arch: str, source: str, at: int = 0) -> tuple[Vcpu, int, Memory]:
     return vcpu, base + at, memory  # keep the memory alive
 
 
+@pytest.mark.parametrize("native", [None, False])
 @pytest.mark.parametrize("arch", ["mips", "mipsel", "mips64"])
-def test_a_load_in_a_delay_slot_may_touch_a_new_page(arch: str) -> None:
+def test_a_load_in_a_delay_slot_may_touch_a_new_page(arch: str, native: bool | None) -> None:
     """The first instruction at the target runs once, even if it is a branch."""
     rounds = """
         addiu $v0, $zero, 8
@@ -45,7 +48,7 @@ one:    addiu $a1, $a1, 1
         nop
 two:    bne $v0, $a1, next
         nop"""
-    vcpu, _, _memory = vcpu_with(arch, rounds)
+    vcpu, _, _memory = vcpu_with(arch, rounds, native_clock=native)
     assert vcpu.run(1000) == Stop(Why.DEADLINE)
     assert vcpu.registers.read()["a1"] == 8
 

@@ -83,6 +83,32 @@ def test_a_function_of_two_thousand_instructions_runs(
     in_child(work)
 
 
+@PORTS
+def test_the_longest_run_without_a_hook_runs(arch: str) -> None:
+    limit = arches.load(arch).facts.engine.long_blocks
+    assert limit is not None
+    kinds = (
+        COUNT,
+        insn.NOP,
+        insn.r_type(0x0A, 5, 6, V0),  # movz
+        insn.r_type(0x12, 0, 0, 7),  # mflo
+        insn.i_type(0x2A, 4, 5, 0),  # swl
+    )
+
+    def work() -> None:
+        for kind in kinds:
+            cpu = Cpu(arch)
+            cpu.put(*LOOP, *[kind] * (limit.most - 2), *LOOP)
+            cpu.vcpu.registers.write({"a0": cpu.data, "a2": 1})
+            end = 8 + 4 * (limit.most - 2)
+            assert cpu.run(at=8, to=end) == Stop(Why.REACHED)
+            hooks = cpu.vcpu._long_blocks
+            assert hooks is not None
+            assert all(start > cpu.text + end for start, _ in hooks.spans)
+
+    in_child(work)
+
+
 def test_only_long_runs_are_hooked() -> None:
     cpu = Cpu("mips")
     limit = arches.load("mips").facts.engine.long_blocks

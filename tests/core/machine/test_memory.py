@@ -119,6 +119,22 @@ def test_scatter_writes_all_or_nothing(memory: Memory) -> None:
     assert memory.read(TEXT, 5) == data[0].tobytes()
 
 
+@pytest.mark.parametrize(
+    ("offsets", "width", "pages"),
+    [([0, 8, 0x1000], 5, [0, 1]), ([0xFFE], 5, [0, 1]), ([0x10], 0x1800, [0, 1]), ([0], 4096, [0])],
+)
+def test_scatter_names_each_page_of_text_once(
+    memory: Memory, offsets: list[int], width: int, pages: list[int]
+) -> None:
+    seen: list[tuple[str, list[int]]] = []
+    memory.observe_text(lambda region, pages: seen.append((region.name, pages.tolist())))
+    data = np.arange(2 * width * len(offsets), dtype=np.uint8).reshape(-1, 2 * width)[:, ::2]
+    memory.scatter(np.array(offsets, np.uint64) + np.uint64(TEXT), data)
+    assert seen == [("text", pages)]
+    for offset, row in zip(offsets, data, strict=True):
+        assert memory.read(TEXT + offset, width) == row.tobytes()
+
+
 def test_a_view_writes_through_and_stays_in_its_region(memory: Memory) -> None:
     memory.view(TEXT + 8, 4)[:] = 7
     assert memory.read(TEXT + 8, 4) == b"\7\7\7\7"

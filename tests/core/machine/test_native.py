@@ -18,7 +18,8 @@ HOSTS = {
     "x86_64": ("KS_ARCH_X86", ("KS_MODE_64",)),
     "aarch64": ("KS_ARCH_ARM64", ("KS_MODE_LITTLE_ENDIAN",)),
 }
-HOOKS = [(host, *hook) for host in HOSTS for hook in (("block", 0), ("block", 1), ("tlb", 0))]
+NAMES = (("block", 0), ("block", 1), ("tlb", 0), ("slots", 0))
+HOOKS = [(host, *hook) for host in HOSTS for hook in NAMES]
 
 
 @needs_keystone
@@ -43,3 +44,4 @@ def test_the_x86_hooks_have_the_right_offsets_and_constants() -> None:
     assert "mov qword ptr [rcx + 0x1000], rax" in text("block")
     assert "jmp qword ptr [rcx + 0x10]" in text("block")
     assert "cmp edx, 0x12" in text("tlb")
+    assert "cmp edx, 0x12" in text("slots")

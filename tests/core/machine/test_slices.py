@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from unittest.mock import patch
 
 import pytest
 
+from dynftrace.core.abi import TICK_NS
 from dynftrace.core.machine.clock import Slices
+from dynftrace.core.machine.memory import PAGE_SIZE
 from dynftrace.core.machine.scheduler import SLICE_NS, Scheduler
 from dynftrace.core.machine.vcpu import Stop, Vcpu
 
+from ...support.keystone import needs_keystone
 from .guest import FIELD, LOCAL, Guest
+from .test_delayslots import vcpu_with
 
 LOOP = "l: inc rbx; nop; nop; nop; nop; nop; nop; jmp l"
 RUNS = (3_000, 7, 160_001, 60_001, 49_999, 400_000)
 """Virtual ns of each run; no interrupt falls due meanwhile."""
 
+DISABLED = (1_730_000, 7, 2_500_001)
+"""Virtual ns of runs in which ticks fall due while the guest has interrupts disabled."""
 
-def _ends(native: bool) -> tuple[list[tuple[int, ...]], int]:
-    """Return where each of `RUNS` ends, with the deadline the guest sees, and the engine's runs."""
+
+def _ends(native: bool, runs_ns: Sequence[int] = RUNS) -> tuple[list[tuple[int, ...]], int]:
+    """Return where each of the runs ends, with the deadline the guest sees, and the engine's."""
     guest = Guest(native_clock=native)
     guest.boot(LOOP)
     ends = []
@@ -31,7 +39,7 @@ def _ends(native: bool) -> tuple[list[tuple[int, ...]], int]:
         return plain(vcpu, deadline, *slices)
 
     with patch.object(Vcpu, "run", counted):
-        for ns in RUNS:
+        for ns in runs_ns:
             guest.machine.run(ns)
             (vcpu,) = guest.machine.vcpus
             ends.append((vcpu.ticks, int(vcpu.clock["deadline"]), guest.register("rbx")))
@@ -45,6 +53,43 @@ def test_runs_end_where_single_slices_end(native: bool) -> None:
     followed, few = _ends(native)
     assert followed == ends
     assert single > sum(RUNS) // SLICE_NS > few == len(RUNS)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_slices_follow_while_interrupts_are_disabled(native: bool) -> None:
+    with patch.object(Scheduler, "_slices", lambda *_: Slices()):
+        ends, single = _ends(native, DISABLED)
+    followed, few = _ends(native, DISABLED)
+    assert followed == ends
+    # `stop` must not wait for longer than a tick.
+    assert single > sum(DISABLED) // SLICE_NS > sum(DISABLED) // TICK_NS + 4 >= few > 3
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("arch", ["mips", "mips64"])
+@needs_keystone
+def test_no_slice_begins_in_a_delay_slot(arch: str, native: bool) -> None:
+    """The branch is the last instruction of a page, so that a block of its own is the slot."""
+    source = """
+        addiu $a1, $a1, 1
+        nop
+next:   b next
+        addiu $a1, $a1, 0x100
+        """
+
+    def ends(followed: bool) -> list[tuple[int, ...]]:
+        found = []
+        for length in range(8, 60, 4):
+            vcpu, start, _memory = vcpu_with(arch, source, PAGE_SIZE - 12, native)
+            vcpu.registers.write({"a1": 0})
+            slices = Slices(2000, length, 1 << 60) if followed else Slices()
+            while vcpu.ticks < 2000:
+                vcpu.run(vcpu.ticks + length, slices)
+            registers = vcpu.registers.read()
+            found.append((vcpu.ticks, vcpu.deadline, registers["pc"] - start, registers["a1"]))
+        return found
+
+    assert ends(followed=True) == ends(followed=False)
 
 
 def test_a_slice_that_follows_ends_at_a_call_of_the_guest() -> None:

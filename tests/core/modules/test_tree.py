@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from dynftrace.core.errors import UsageError
+from dynftrace import arches
+from dynftrace.core.errors import ImageError, UsageError
 from dynftrace.core.modules.tree import ModuleTree
+from dynftrace.core.session.session import MachineSpec, Session
+from dynftrace.core.shell.shell import Shell
 
 from ...support.user import executor, opened
+from ...support.wrapping import PACKED, package
 
 NEEDS = {"top": ["left", "right-side"], "left": ["base"], "right_side": ["base"], "base": []}
 
@@ -54,3 +58,27 @@ def test_bundled_modules_load_with_what_they_need() -> None:
     sh = executor(opened())
     sh("modprobe usbhub; modprobe usbhub")
     assert [line.split()[0] for line in sh("lsmod").splitlines()[1:]] == ["usbhub", "usbcore"]
+
+
+def test_modules_come_out_of_the_package_of_the_kernel(tmp_path: Path) -> None:
+    images = arches.load("x86_64").images()
+    deb = tmp_path / "linux-image.deb"
+    modules = {name: (images / f"{name}.ko").read_bytes() for name in ("usbcore", "usbhub")}
+    top = "./lib/modules/6.1.0/kernel"
+    files = {
+        "./boot/vmlinuz-6.1.0": (images / "vmlinux.elf").read_bytes(),
+        f"{top}/usb/usbhub.ko.xz": PACKED["xz"](modules["usbhub"]),
+        f"{top}/usbcore.ko": modules["usbcore"],
+        f"{top}/isofs.ko": modules["usbcore"][:99],
+    }
+    deb.write_bytes(package(files))
+    sh = Shell(Session.open(arches.load("x86_64"), MachineSpec(kernel=deb))).execute
+    assert not sh("modprobe usbhub").status
+    said = sh("lsmod").output
+    assert said.index("usbhub") < said.index("usbcore"), "what it needs is loaded first"
+    refused = sh("insmod isofs")
+    assert refused.status == 1 and "could not insert module" in refused.error
+    assert "no module 'gone' in" in sh("modprobe gone").error
+    deb.write_bytes(package(files)[:-5000])
+    with pytest.raises(ImageError):
+        list(ModuleTree.beside(deb) or ())

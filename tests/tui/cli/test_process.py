@@ -162,9 +162,18 @@ def test_a_signal_ends_the_program_at_any_moment_without_a_traceback(arguments: 
         assert seen.count(b"\x1b[?1049h") == seen.count(b"\x1b[?1049l"), (number, after, seen)
 
 
-def test_the_console_ends_with_its_terminal_under_nohup() -> None:
-    start = "import dynftrace.__main__ as program; program.main()"
-    child, terminal = at_a_terminal(start, hup=signal.SIG_IGN)
+MISSED = "from textual.drivers.linux_driver import LinuxDriver as D; D.disable_input = lambda _: 0"
+"""The thread that reads keys is not told to end, as if it had missed that."""
+
+
+@pytest.mark.parametrize(
+    ("before", "hup"),
+    [("", signal.SIG_IGN), ("", signal.SIG_DFL), (MISSED, signal.SIG_DFL)],
+    ids=["nohup", "plain", "missed"],
+)
+def test_the_console_ends_with_its_terminal(before: str, hup: Any) -> None:
+    start = f"{before}\nimport dynftrace.__main__ as program; program.main()"
+    child, terminal = at_a_terminal(start, hup=hup)
     seen = b""
     while b"schedule" not in seen:
         assert select.select([terminal], [], [], 60)[0], seen

@@ -21,7 +21,7 @@ BUILD = replace(HIGH, arch="arm64-mcount")
 def test_the_status_line_fills_the_width(width: int) -> None:
     lost = replace(FOUND, overwritten=12_345_678, tracing_on=False)
     for status in (LOW, HIGH, FULL, BUILD, FOUND, lost, replace(lost, ftrace_off=True)):
-        for mode in ("PAUSED", "RUNNING", "BOOTING"):
+        for mode in ("PAUSED", "RUNNING", "OPENING"):
             text = plain(status_line(status, mode, width))
             assert len(text) == width
             assert text.endswith(mode + " ")

@@ -63,8 +63,9 @@ def rig() -> Iterator[Rig]:
 def test_an_open_session_has_a_view(rig: Rig) -> None:
     assert rig.woken.acquire(timeout=10)
     assert rig.runner.mode == "PAUSED"
+    assert rig.runner.fresh
     assert rig.view().status.arch == "x86_64"
-    assert rig.runner.take() is None
+    assert not rig.runner.fresh and rig.runner.take() is None
 
 
 class StoppedClock:

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 import dynftrace
+from dynftrace import arches
 from dynftrace.core.errors import UsageError
 from dynftrace.core.session.session import Session
+from dynftrace.tui.console.app import ConsoleApp
 from dynftrace.tui.console.driver import SessionDriver
 from dynftrace.tui.console.worker import Driver
 from dynftrace.tui.pictures.picture import (
@@ -21,6 +23,7 @@ from dynftrace.tui.pictures.picture import (
     in_looks,
     parse_size,
     picture,
+    settle,
     take_picture,
 )
 
@@ -73,6 +76,25 @@ def test_a_picture_shows_what_a_separate_console_shows(
     assert made["no-colour"] == draw("dynftrace")
 
 
+async def test_settle_takes_no_time_if_nothing_is_to_be_done(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleep, slept = asyncio.sleep, []
+
+    async def noted(seconds: float) -> None:
+        slept.append(seconds)
+        await sleep(seconds)
+
+    app = ConsoleApp(lambda: SessionDriver(session))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        assert app.view.functions is not None and not app.runner.fresh
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncio, "sleep", noted)
+            await settle(pilot)
+    assert set(slept) == {0}
+
+
 def test_an_error_in_a_picture_is_raised_at_once() -> None:
     def broken() -> Driver:
         raise ZeroDivisionError("ours")
@@ -102,3 +124,20 @@ def test_the_first_paint_imports_nothing_heavy() -> None:
         env={"PYTHONPATH": package},
     )
     assert run.stdout == "[]\n"
+
+
+def test_the_file_of_a_kernel_is_looked_at_after_the_first_paint() -> None:
+    kernel = arches.load("mips").images() / "vmlinux.elf"
+    code = (
+        "import sys\n"
+        "import dynftrace.tui.cli.console as console, dynftrace.tui.console.run as run\n"
+        "from dynftrace.tui import cli\n"
+        "heavy = {'numpy', 'unicorn', 'capstone', 'dynftrace.arches.mips.mips32.port'}\n"
+        "def paint(machine, **options):\n"
+        "    print(sorted(heavy & set(sys.modules)), machine().port.facts.name)\n"
+        "    return 0\n"
+        "run.run_console, console.need_a_terminal = paint, lambda instead: None\n"
+        f"sys.exit(cli.run(['--kernel', {str(kernel)!r}]))\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert run.stdout == "[] mips\n"

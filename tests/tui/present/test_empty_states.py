@@ -12,7 +12,7 @@ from textual.widget import Widget
 from dynftrace.tui.console.widgets.same_as import SameAs
 from dynftrace.tui.console.widgets.status_bar import StatusBar
 from dynftrace.tui.pictures.picture import settle
-from dynftrace.tui.present.empty_states import BOOTING, NO_FUNCTION, NO_RECORD, no_rows
+from dynftrace.tui.present.empty_states import NO_FUNCTION, NO_RECORD, OPENING, no_rows
 from dynftrace.tui.present.view import Status, View
 
 from ..canned import CannedDriver, Events
@@ -25,7 +25,7 @@ NOP = Status("x86_64", 2)
 @pytest.mark.parametrize(
     ("status", "filtered", "begins"),
     [
-        (Status(), False, "booting…"),
+        (Status(), False, "opening…"),
         (NOP, False, "the current tracer is nop"),
         (replace(NOP, tracer="function"), False, "no event has been recorded yet"),
         (replace(NOP, tracer="function", boots=False), False, "no event has been recorded yet"),
@@ -41,7 +41,7 @@ def test_an_empty_trace_gives_the_first_reason(status: Status, filtered: bool, b
 
 
 def test_the_texts_of_the_function_list_fit_the_narrowest_one() -> None:
-    assert max(map(len, [*BOOTING, *NO_FUNCTION, *NO_RECORD])) <= 33
+    assert max(map(len, [*OPENING, *NO_FUNCTION, *NO_RECORD])) <= 33
 
 
 async def test_a_kernel_without_a_boot_is_called_not_run() -> None:

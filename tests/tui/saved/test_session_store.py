@@ -164,7 +164,7 @@ async def test_restoring_can_be_interrupted_and_leaves_the_file(folder: Path) ->
     async with app.run_test(size=(80, 24)) as pilot:
         while kept._session is None or not kept._session.journal.actions:
             await pilot.pause(0.01)
-        assert app.runner.mode == "BOOTING"
+        assert app.runner.mode == "OPENING"
         await pilot.press("ctrl+c")
         while not app._exit:
             await pilot.pause(0.01)

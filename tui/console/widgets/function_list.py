@@ -10,7 +10,7 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.reactive import reactive
 
-from ...present.empty_states import BOOTING, NO_FUNCTION, NO_RECORD
+from ...present.empty_states import NO_FUNCTION, NO_RECORD, OPENING
 from ...present.line import Line
 from ...present.view import ORDERS, Functions, Indices
 from .. import keymap
@@ -60,7 +60,7 @@ class FunctionList(Rows):
     def empty(self) -> Sequence[str]:
         """Return why no functions are shown."""
         if self.functions is None:
-            return BOOTING
+            return OPENING
         return NO_FUNCTION if len(self.functions) else NO_RECORD
 
     def show(self, functions: Functions | None) -> None:

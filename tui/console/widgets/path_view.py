@@ -14,7 +14,7 @@ class PathView(CodeView):
     """Shows the path of a call to the tracer."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id, empty="booting…")
+        super().__init__(id=id, empty="opening…")
         self._path: PathText | None = None
 
     def show_path(self, path: PathText | None) -> None:

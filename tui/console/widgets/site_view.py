@@ -16,7 +16,7 @@ class SiteView(CodeView):
     """Shows a call site; what the tracer changes stays in sight."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id, empty="booting…")
+        super().__init__(id=id, empty="opening…")
         self._site: SiteText | None = None
 
     def show_site(self, site: SiteText | None, *, booted: bool) -> None:

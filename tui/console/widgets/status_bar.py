@@ -16,7 +16,7 @@ from .function_columns import compact
 RECORDED = "RECORDED"
 """What stands for the mode of a recorded trace."""
 
-MODES = {"BOOTING": "dim", "PAUSED": "strong", "RUNNING": "good", "BUSY": "accent", "FAILED": "bad"}
+MODES = {"OPENING": "dim", "PAUSED": "strong", "RUNNING": "good", "BUSY": "accent", "FAILED": "bad"}
 """Tones of what the machine's thread is doing."""
 
 
@@ -40,7 +40,7 @@ class StatusBar(Widget):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._status = Status()
-        self._mode = "BOOTING"
+        self._mode = "OPENING"
 
     def show(self, status: Status, mode: str) -> None:
         """Show `status` and `mode`; draw only if they have changed."""

@@ -36,16 +36,39 @@ ended:
 	add	x6, x3, #0x1000
 	ldr	w5, [x6, #0x1000]
 	cbnz	w5, stop
-	ldr	x5, [x3, #0x30]
-	add	x4, x4, x5
+	ldr	x5, [x3, #0x40]
+	cbz	x5, whole
+	ldr	x5, [x3, #0x18]
+	ldr	x6, [x3, #0x20]
+	add	x5, x5, x6
+	cmp	x5, x1
+	b.ne	whole
+	tst	x1, #0xfff
+	b.eq	stop
+	cmp	x6, #0x1e0
+	b.hs	stop
+whole:
 	ldr	x5, [x3, #0x38]
 	cmp	x4, x5
+	b.hs	masked
+	ldr	x6, [x3, #0x30]
+	add	x4, x4, x6
+	cmp	x4, x5
 	csel	x4, x4, x5, lo
+follow:
+	add	x6, x3, #0x1000
 	str	x4, [x3, #0x8]
 	{swap}
 	str	x4, [x6, #0x8]
 	ldr	x4, [x3]
 	b	count
+masked:
+	add	x6, x3, #0x1000
+	ldr	w5, [x6, #0x100c]
+	cbz	w5, stop
+	ldr	x6, [x3, #0x30]
+	add	x4, x4, x6
+	b	follow
 stop:
 	ldr	x5, [x3, #0x10]
 	br	x5

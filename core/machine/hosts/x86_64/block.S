@@ -4,7 +4,7 @@
 //
 // Called by the engine before each block of guest code; core/machine/clock.py draws
 // `control`. System V ABI: uc in rdi, address in rsi, size in edx, control in
-// rcx; rax and rdx are free to use. The stop is a tail call, so uc is still
+// rcx; rax, rdx and r8 are free to use. The stop is a tail call, so uc is still
 // where uc_emu_stop(uc) expects it, and the stack is as the engine left it.
 
 block:
@@ -30,13 +30,33 @@ ended:
 	jae	stop
 	cmp	dword ptr [rcx + 0x2000], 0
 	jne	stop
+	cmp	qword ptr [rcx + 0x40], 0
+	je	whole
+	mov	r8, [rcx + 0x18]
+	add	r8, [rcx + 0x20]
+	cmp	r8, rsi
+	jne	whole
+	test	esi, 0xfff
+	je	stop
+	cmp	dword ptr [rcx + 0x20], 0x1e0
+	jae	stop
+whole:
+	mov	r8, [rcx + 0x38]
+	cmp	rax, r8
+	jae	masked
 	add	rax, [rcx + 0x30]
-	cmp	rax, [rcx + 0x38]
-	cmova	rax, [rcx + 0x38]
+	cmp	rax, r8
+	cmova	rax, r8
+follow:
 	mov	[rcx + 0x8], rax
 	{swap}
 	mov	[rcx + 0x1008], rax
 	mov	rax, [rcx]
 	jmp	count
+masked:
+	cmp	dword ptr [rcx + 0x200c], 0
+	je	stop
+	add	rax, [rcx + 0x30]
+	jmp	follow
 stop:
 	jmp	[rcx + 0x10]

@@ -357,4 +357,9 @@ def test_find_searches_the_lines(
     rows = range(start, 4) if step > 0 else range(start, -1, -1)
     inside = 0 <= start < 4
     expected = next((row for row in rows if needle in lines[row]), None) if inside else None
-    assert TraceExplorer(trace).find(needle, start, step) == expected
+    explorer = TraceExplorer(trace)
+    assert explorer.find(needle, start, step) == expected
+    among = np.array([row for row in range(4) if row != start], np.intp)
+    found = explorer.find_all(needle, among)
+    assert found is not None
+    assert found.tolist() == [row for row in among.tolist() if needle in lines[row]]
