@@ -116,7 +116,8 @@ Events of your own
   kprobe_events                     - Create/append/remove/show those of kprobes
         p[:[<group>/][<event>]] <place> [<args>]
         r[maxactive][:[<group>/][<event>]] <place> [<args>]
-        e[:[<group>/][<event>]] <attached-group>.<attached-event> [<args>] [if <filter>]
+        e[:[<group>/][<event>]] <attached-group>.<attached-event> [<args>]
+              [if <filter>]
         f[:[<group>/][<event>]] <function> [<args>]
         -:[<group>/][<event>]
             place: [<module>:]<symbol>[+<offset>]|<memaddr>

@@ -42,7 +42,8 @@ class Guest:
 
     def mark(self, text: bytes) -> int:
         self.machine.memory.write(SCRATCH, text)
-        return self.machine.requests.call(self.address("tracing_mark_write"), [SCRATCH, len(text)])
+        arguments = [SCRATCH, len(text), self.address("global_trace")]
+        return self.machine.requests.call(self.address("tracing_mark_write"), arguments)
 
     def waiting(self) -> list[int]:
         table = self.ring.events()
