@@ -123,9 +123,9 @@ Events of your own
             place: [<module>:]<symbol>[+<offset>]|<memaddr>
             place (kretprobe): [<module>:]<symbol>[+<offset>]%return|<memaddr>
             args: <name>=fetcharg[:type]
-            fetcharg: (%<register>|$<efield>), @<address>, @<symbol>[+|-<offset>],
-                      $stack<index>, $stack, $retval, $comm, $arg<N>,
-                      +|-[u]<offset>(<fetcharg>), \\imm-value, \\"imm-string"
+            fetcharg: (%<register>|$<efield>), @<address>,
+                      @<symbol>[+|-<offset>], $stack<index>, $stack, $retval,
+                      $comm, $arg<N>, +|-[u]<offset>(<fetcharg>), \\imm-value, \\"imm-string"
             type: s8/16/32/64, u8/16/32/64, x8/16/32/64, string, symbol,
                   b<bit-width>@<bit-offset>/<container-size>, ustring,
                   <type>\\[<array-size>\\]
@@ -138,8 +138,8 @@ Events of your own
 
 Events
   events/GRP/                       sched, irq, timer, signal, kmem, module
-                                    and raw_syscalls; syscalls has sys_enter_CALL
-                                    and sys_exit_CALL
+                                    and raw_syscalls; syscalls has
+                                    sys_enter_CALL and sys_exit_CALL
   events/GRP/EVENT/enable           1 is on, 0 off; GRP/enable and events/enable
                                     switch all events below them
   events/GRP/EVENT/format, id       layout and type in the buffer
@@ -173,8 +173,8 @@ Histograms of events
       [:name=NAME]                  histograms with one name count together
       [:pause] [:cont] [:clear]     changes one that is there
       [:<handler>.<action>]... [if FILTER]
-        Fields are those of format, common_timestamp and common_cpu. Keys, values
-        and variables can be computed with + - * / and -(...).
+        Fields are those of format, common_timestamp and common_cpu. Keys,
+        values and variables can be computed with + - * / and -(...).
         FIELD.MODIFIER shows it as .hex .sym .sym-offset .syscall .log2
         .buckets=N .usecs .percent .graph, or common_pid.execname
     handlers
