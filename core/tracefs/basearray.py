@@ -41,7 +41,7 @@ RAW_MIN, RAW_MAX = 4, 3 * 1024
 """Least and most bytes of a write to trace_marker_raw; the kernel keeps `MARK_SIZE` of them."""
 
 MARKER_COMM = "sh"
-"""Name of the task that writes to trace_marker."""
+"""Name of the task that writes to trace_marker for the shell and the console."""
 
 BUFFER_PERCENT = 50
 """Percentage of a full buffer at which poll first finds a CPU's pipe readable."""
@@ -246,7 +246,7 @@ class BaseArray:
             memory.map(place, MARK_SIZE * _MARK_PAGES, "trace_marker", executable=False)
         memory.write(place, data)
         arguments = (place, len(data), self.guest.address)
-        result = self.machine.requests.call(function, arguments, MARKER_COMM)
+        result = self.machine.requests.call_as_client(function, arguments, MARKER_COMM)
         if result >> (8 * memory.pointer_size - 1):
             raise TracefsError(errno.EBADF)
 

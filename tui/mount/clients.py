@@ -16,11 +16,13 @@ import os
 import socket
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...core.errors import DynftraceError, GuestError
 from ...core.ftrace.records import Flag
+from ...core.machine.requests import Client
 from ...core.session.session import Session
 
 MOST = 64
@@ -70,10 +72,18 @@ class Clients:
             self._socket.close()
             self._socket = None
 
-    def note(self, pid: int) -> None:
-        """Note that the process `pid` is a client."""
+    @contextmanager
+    def served(self, pid: int) -> Iterator[None]:
+        """Within the context, serve the process `pid`; repeat first what clients have done."""
+        requests = self._session.boot.machine.requests
         if pid > 0 and self._socket is not None:
             self._known.add(pid)
+            requests.client = Client(pid, _comm(pid))
+        self.repeat()
+        try:
+            yield
+        finally:
+            requests.client = None
 
     def repeat(self) -> None:
         """Let guest tasks do what clients have done since the last call."""

@@ -246,10 +246,11 @@ class TracefsOperations(libfuse.Operations):
                 self._closing = None
         with self._runner.stopped():
             try:
-                if self._clients is not None:
-                    self._clients.note(libfuse.client())
-                    self._clients.repeat()
-                yield
+                if self._clients is None:
+                    yield
+                else:
+                    with self._clients.served(libfuse.client()):
+                        yield
             except DynftraceError as error:
                 raise refused(errno_of(error)) from error
 

@@ -119,6 +119,8 @@ static int ping_main(void)
 }
 
 /* A process outside that uses this machine's files, and the child that it has forked. */
+typedef long (*request_fn)(long, long, long, long, long, long);
+
 struct client {
 	int pid, child, exec;
 };
@@ -161,7 +163,30 @@ long run_client(long pid, long child, long exec, long nice)
 	return ret;
 }
 
-typedef long (*request_fn)(long, long, long, long, long, long);
+struct client_call {
+	request_fn function;
+	long argument[3], result;
+};
+
+static int client_call_main(void *data)
+{
+	struct client_call *call = data;
+
+	call->result = call->function(call->argument[0], call->argument[1], call->argument[2],
+				      0, 0, 0);
+	return 0;
+}
+
+/* Call a function in a task of the client's pid; called by the machine as a request. */
+long call_as_client(long pid, long function, long first, long second, long third)
+{
+	struct client_call call = { (request_fn)function, { first, second, third }, -EAGAIN };
+	int old = set_last_pid(pid - 1);
+
+	user_wait(user_fork(client_call_main, &call));
+	set_last_pid(old);
+	return call.result;
+}
 
 static int serve_request(void *data)
 {

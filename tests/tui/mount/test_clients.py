@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dynftrace.core.machine.requests import Client
 from dynftrace.tui.mount.clients import Clients, Step
 
 from ...support.user import executor, opened
@@ -93,6 +94,19 @@ def test_the_guest_pings_with_the_given_nice_value() -> None:
     assert "filename=/bin/ping pid=5151" in trace
     assert trace.count("prev_comm=ping prev_pid=5151 prev_prio=125 prev_state=S") == 3
     assert "sig=17 errno=0 code=1 comm=client pid=4242 grp=1 res=1" in trace
+
+
+def test_a_marker_has_the_pid_of_its_client() -> None:
+    session = opened()
+    run = executor(session)
+    requests = session.boot.machine.requests
+    run("echo 'hist:keys=common_pid' > events/ftrace/print/trigger")
+    requests.client = Client(4242, "client")
+    run("echo one > trace_marker; echo two > trace_marker")
+    requests.client = None
+    run("echo three > trace_marker")
+    assert run("cat trace").count("-4242 ") == 2
+    assert re.search(r"common_pid: +4242 } hitcount: +2\n", run("cat events/ftrace/print/hist"))
 
 
 def test_steps_follow_the_children_of_clients(monkeypatch: pytest.MonkeyPatch) -> None:
