@@ -119,6 +119,7 @@ Events of your own
         e[:[<group>/][<event>]] <attached-group>.<attached-event> [<args>]
               [if <filter>]
         f[:[<group>/][<event>]] <function> [<args>]
+        s:[synthetic/]<event> <type> <field>; ... as in synthetic_events
         -:[<group>/][<event>]
             place: [<module>:]<symbol>[+<offset>]|<memaddr>
             place (kretprobe): [<module>:]<symbol>[+<offset>]%return|<memaddr>

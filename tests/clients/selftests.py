@@ -33,7 +33,7 @@ LEFT_OUT = {
 }
 """Cases that are not run, with the reason; by path below test.d."""
 
-SECONDS, OF_A_FOLDER_S = 300, 110
+SECONDS, OF_A_FOLDER_S = 600, 180
 """Host seconds for all cases, and for those of one folder."""
 
 _RESULT = re.compile(

@@ -32,7 +32,7 @@ _LIMIT_NS = 100_000_000
 """Virtual ns that one step may take."""
 
 _FUNCTION = "run_client"
-_PROGRAMS = {"ping": 2}
+_PROGRAMS = {"ping": 2, "ls": 3}
 """Programs that the guest has, with their numbers; number 1 stands for all others."""
 
 _CONNECTOR, _CN_PROC, _LISTEN, _DONE = 11, 1, 1, 3

@@ -100,6 +100,16 @@ static int crond_main(void)
 	return 0;
 }
 
+static int ls_main(void)
+{
+	char names[128];
+	int fd = syscall(openat, AT_FDCWD, "/", O_RDONLY);
+
+	while (syscall(getdents, fd, names, sizeof(names)) > 0)
+		;
+	return syscall(close, fd, 0, 0);
+}
+
 /* Sends echo requests to itself through a pipe, and waits between them. */
 static int ping_main(void)
 {
@@ -126,7 +136,7 @@ struct client {
 };
 
 /* Programs that clients execute here, by number; the first stands for all others. */
-static const char *const client_programs[] = { "/bin/true", "/bin/ping" };
+static const char *const client_programs[] = { "/bin/true", "/bin/ping", "/bin/ls" };
 
 static int client_child(void *data)
 {
@@ -134,7 +144,7 @@ static int client_child(void *data)
 
 	if (!client->exec)
 		return 0;
-	return user_exec(client_programs[client->exec == 2]);
+	return user_exec(client_programs[client->exec < 4 ? client->exec - 1 : 0]);
 }
 
 static int client_main(void *data)
@@ -240,5 +250,6 @@ const struct user_program user_programs[] = {
 	{ "/bin/sh", "sh", sh_main },
 	{ "/bin/true", "true", true_main },
 	{ "/bin/ping", "ping", ping_main },
+	{ "/bin/ls", "ls", ls_main },
 	{ NULL, NULL, NULL },
 };

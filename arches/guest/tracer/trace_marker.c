@@ -58,6 +58,7 @@ static long mark_print(struct trace_array *tr, unsigned long ip, const char *tex
 	struct trace_event_file *file = &tr->event_files[TRACE_PRINT];
 	struct print_entry *entry;
 	unsigned long size;
+	char line_end;
 	int stack = 0;
 
 	if (len > PRINT_MAX - 4)
@@ -74,12 +75,15 @@ static long mark_print(struct trace_array *tr, unsigned long ip, const char *tex
 		mark_copy(entry->buf, text, len, size - sizeof(*entry));
 		if (triggers)
 			stack = event_triggers_call(&event, file, 0);
-		if (len && text[len - 1] != '\n')
-			entry->buf[len] = '\n';
+		line_end = len && text[len - 1] != '\n' ? '\n' : 0;
+		entry->buf[len] = line_end;
 		array_buffer_unlock_commit(buffer);
 		tracing_record_later(tr);
-		if (triggers)
+		if (triggers) {
+			entry->buf[len] = 0;
 			stack |= event_triggers_call(&event, file, 1);
+			entry->buf[len] = line_end;
+		}
 		if (stack)
 			array_trace_stack_from(buffer, EVENT_IP, irqs_off);
 	}

@@ -26,8 +26,7 @@ class MarkerEvent:
     def __init__(self, files: EventFiles, services: TriggerServices, long: int) -> None:
         """A long of the guest has `long` bytes."""
         layout = next(each for each in layouts(long) if each.name == self.name)
-        # The text has no size that a filter or a histogram could know.
-        self.fields = [field for field in layout.fields if field.size]
+        self.fields = layout.fields
         self.file = EventFile(files, TraceType.PRINT, lambda on: None)
         self.triggers = EventTriggers(files, self.file, self.fields, services)
 

@@ -96,6 +96,18 @@ def test_the_guest_pings_with_the_given_nice_value() -> None:
     assert "sig=17 errno=0 code=1 comm=client pid=4242 grp=1 res=1" in trace
 
 
+def test_the_guest_lists_files_for_ls() -> None:
+    session = opened()
+    function = session.boot.kallsyms.address("run_client")
+    assert function is not None
+    run = executor(session)
+    run("echo 1 > events/syscalls/enable")
+    session.boot.machine.requests.call(function, (4242, 5151, 3, 0), "sh")
+    trace = run("cat trace")
+    assert re.search(r" ls-5151 .* sys_openat\(dfd: ", trace)
+    assert re.search(r" ls-5151 .* sys_getdents -> 0x[1-9]", trace)
+
+
 def test_a_marker_has_the_pid_of_its_client() -> None:
     session = opened()
     run = executor(session)
