@@ -24,6 +24,9 @@ TRACING = Path("/sys/kernel/tracing")
 START_S = 60
 """Host seconds that a machine may take to boot and mount."""
 
+END_S = 30
+"""Host seconds in which it must end, by itself or after a signal."""
+
 _CLONE_NEWNS, _MS_BIND, _MS_REC, _MS_PRIVATE, _MNT_DETACH = 0x20000, 4096, 16384, 1 << 18, 2
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -177,12 +180,18 @@ def machine(
         finally:
             for place in reversed(bound):
                 _libc.umount2(place.encode(), _MNT_DETACH)
-            mounted.send_signal(signal.SIGTERM)
-            try:
-                mounted.wait(10)
-            except subprocess.TimeoutExpired:
-                mounted.kill()
-                mounted.wait()
+            # It ends once nothing uses the mount.
+            for number in (None, signal.SIGTERM, signal.SIGKILL):
+                if number is not None:
+                    mounted.send_signal(number)
+                try:
+                    mounted.wait(END_S)
+                    break
+                except subprocess.TimeoutExpired:
+                    continue
+            if mounted.returncode:
+                print(f"the mount ended with {mounted.returncode}:", file=sys.stderr)
+                print(log.read_text(), file=sys.stderr)
 
 
 def _await(mounted: subprocess.Popen[bytes], log: Path) -> None:
