@@ -21,7 +21,11 @@ SKIPPED = "skipped"
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What counts instead of a target that is out of reach."""
+    """What counts instead of a target that is out of reach.
+
+    A limit within the target proves nothing about it, and does not count: it never asks for more
+    than the target.
+    """
 
     value: float
     reason: str
@@ -66,8 +70,8 @@ def at_most(
     limit: Limit | None = None,
 ) -> Row:
     """Return a row whose target is the highest ratio; `limit` counts if that is missed."""
-    counts = target if limit is None else limit.value
-    note = _note("<=", ratio <= target, limit)
+    counts = target if limit is None else max(target, limit.value)
+    note = _note("<=", ratio <= target, counts > target, limit)
     return Row(name, measured, ratio, reference, f"<= {target:g}", ratio <= counts, note)
 
 
@@ -80,13 +84,16 @@ def at_least(
     limit: Limit | None = None,
 ) -> Row:
     """Return a row whose target is the lowest ratio; `limit` counts if that is missed."""
-    counts = target if limit is None else limit.value
-    note = _note(">=", ratio >= target, limit)
+    counts = target if limit is None else min(target, limit.value)
+    note = _note(">=", ratio >= target, counts < target, limit)
     return Row(name, measured, ratio, reference, f">= {target:g}", ratio >= counts, note)
 
 
-def _note(sign: str, met: bool, limit: Limit | None) -> str:
-    return "" if met or limit is None else f"limit {sign} {limit.value:g}: {limit.reason}"
+def _note(sign: str, met: bool, counts: bool, limit: Limit | None) -> str:
+    """Return the limit if it counts, since the target is missed and is out of reach."""
+    if met or limit is None or not counts:
+        return ""
+    return f"limit {sign} {limit.value:.3g}: {limit.reason}"
 
 
 def seconds(work: Work, clock: Clock = time.thread_time) -> float:
