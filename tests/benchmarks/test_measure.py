@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from .__main__ import BEGIN, DOCUMENT, END
-from .measure import Limit, at_least, at_most, percentile
+from .measure import MOST, Limit, at_least, at_most, in_turn, percentile, unsteadiness
 
 
 @pytest.mark.parametrize(
@@ -53,6 +55,21 @@ def test_percentile_by_nearest_rank() -> None:
     values = [float(value) for value in range(100, 0, -1)]
     assert percentile(values, 0.95) == 96
     assert percentile([3.0], 0.95) == 3
+
+
+def test_steady_works_are_measured_no_more_often_than_asked() -> None:
+    assert in_turn(lambda: 2.0, lambda: 1.0, rounds=7) == [(2.0, 1.0)] * 7
+
+
+def test_unsteady_works_are_measured_more_often() -> None:
+    takes = itertools.cycle([1.0, 2.0, 4.0])
+    times = in_turn(lambda: next(takes), lambda: 1.0, rounds=7)
+    assert 7 < len(times) <= 7 * MOST
+
+
+def test_unsteadiness_ignores_outliers() -> None:
+    assert unsteadiness([1.0] * 9 + [50.0]) == 0
+    assert unsteadiness([1.0, 2.0, 3.0, 4.0]) > unsteadiness([1.0, 2.0, 3.0, 4.0] * 10)
 
 
 def test_the_document_has_a_place_for_the_table() -> None:
