@@ -17,8 +17,9 @@ test: .venv/.ready ## run the tests, on all cores
 	PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/.venv/bytecode $(BIN)/pytest -n auto --dist worksteal -q $(ARGS)
 
 KERNELS ?= .kernels
-kernels: .venv/.ready ## read kernels of a distribution (downloaded with apt into KERNELS=) and refresh docs/kernels.md
+kernels: .venv/.ready ## read kernels of a distribution (downloaded with apt into KERNELS=) and refresh the pages about them
 	$(BIN)/python -m tests.support.debian $(KERNELS) docs/kernels.md
+	DYNFTRACE_KERNELS=$(abspath $(KERNELS)) $(BIN)/python -m tests.support.kernel_sessions README.md docs/guide.md
 	DYNFTRACE_KERNELS=$(abspath $(KERNELS)) $(BIN)/pytest -q tests/core/elf/test_flat.py
 
 fuzz: .venv/.ready ## damage everything dynftrace reads (N= cases of each kind, or MINUTES=)
