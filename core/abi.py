@@ -111,6 +111,7 @@ class Hypercall(IntEnum):
     SYNC_CORE = 23
     FTRACE_UPDATED = 24
     PID_FOLLOW = 25
+    TRAP_RETURN = 26
 
 
 class TextPoke(IntEnum):
@@ -147,6 +148,15 @@ class ProbeCommand(IntEnum):
     SNAPSHOT = 4
     DUMP = 5
     CPUDUMP = 6
+    ENABLE_EVENT = 7
+    DISABLE_EVENT = 8
+
+
+class TraceIter(IntFlag):
+    """Bits of `trace_array.flags`: options that the guest obeys."""
+
+    PRINTK = 1 << 0
+    STACKTRACE = 1 << 1
 
 
 class SlotFlag(IntFlag):
@@ -190,22 +200,31 @@ class TraceType(IntEnum):
 FIRST_TRACE_EVENT_ID = 0x20
 """First `trace_entry.type` of the kernel's trace events, below `FIRST_SYSCALL_ID`."""
 
-LAST_TRACE_EVENT_ID = 0xFF
+LAST_TRACE_EVENT_ID = 0xBF
 
-TRACE_EVENT_FILES = 0x480
+FIRST_SYNTH_EVENT_ID = 0xC0
+"""First `trace_entry.type` of synthetic events, below `FIRST_SYSCALL_ID`."""
+
+LAST_SYNTH_EVENT_ID = 0xFF
+
+TRACE_EVENT_FILES = 0xC00
 """Types below it can have a filter and triggers."""
 
 FILTER_ACCEPT = 0xFFFF_FFFF
 FILTER_REJECT = 0xFFFF_FFFE
 
 HIST_KEYS_MAX = 3
-HIST_VALS_MAX = 16
-HIST_KEY_SIZE = 256
+HIST_VALS_MAX = 3
+HIST_VARS_MAX = 16
+HIST_KEY_SIZE = 384
 HIST_STACK = 16
+HIST_STRING = 256
+HIST_PARAMS_MAX = 64
+HIST_DIV_SHIFT = 20
 
 
 class FilterKind(IntEnum):
-    """`filter_pred.kind`: what is compared; `hist_field.kind` has the same, and more."""
+    """`filter_pred.kind`: what is compared; `hist_op.kind` has the same, and more."""
 
     NUMBER = 0
     STRING = 1
@@ -215,11 +234,38 @@ class FilterKind(IntEnum):
 
 
 class HistKind(IntEnum):
-    """`hist_field.kind`, if it is not a `FilterKind`."""
+    """`hist_op.kind`, if it is not a `FilterKind`."""
 
     HITCOUNT = 16
     TIMESTAMP = 17
     STACK = 18
+    CONST = 19
+    VAR_REF = 20
+    EXECNAME = 21
+    LOG2 = 22
+    BUCKET = 23
+    UMINUS = 24
+    PLUS = 25
+    MINUS = 26
+    MULT = 27
+    DIV = 28
+    DIV_SHIFT = 29
+
+
+class HistHandler(IntEnum):
+    """`hist_action.handler`: when an action is executed."""
+
+    ONMATCH = 1
+    ONMAX = 2
+    ONCHANGE = 3
+
+
+class HistAction(IntEnum):
+    """`hist_action.action`."""
+
+    SAVE = 1
+    TRACE = 2
+    SNAPSHOT = 3
 
 
 class FilterOp(IntEnum):
@@ -247,6 +293,7 @@ class TriggerCommand(IntEnum):
     HIST = 18
     ENABLE_HIST = 19
     DISABLE_HIST = 20
+    EPROBE = 21
 
 
 FIRST_SYSCALL_ID = 0x100
@@ -258,7 +305,37 @@ SYSCALL_ARGS_MAX = 6
 FIRST_EVENT_ID = 0x400
 """First `trace_entry.type` of fprobe events: one number for each fprobe."""
 
-LAST_EVENT_ID = 0xFFFF
+LAST_EVENT_ID = 0x7FF
+
+FIRST_PROBE_EVENT_ID = 0x800
+"""First `trace_entry.type` of other dynamic events, below `TRACE_EVENT_FILES`."""
+
+PROBE_EVENT_SIZE = 1024
+"""Most bytes of the arguments of a probe event, with their strings."""
+
+PROBE_RANGES = 256
+PT_REGS_NONE = 0xFFFF_FFFF
+
+
+class FetchOp(IntEnum):
+    """`fetch_insn.op`."""
+
+    END = 0
+    ARG = 1
+    REG = 2
+    STACK = 3
+    STACKP = 4
+    RETVAL = 5
+    IMM = 6
+    COMM = 7
+    FIELD = 8
+    FIELD_AT = 9
+    FIELD_DYN = 10
+    DEREF = 11
+    ST_RAW = 12
+    ST_MEM = 13
+    ST_STRING = 14
+    MOD_BF = 15
 
 
 class TraceFlag(IntFlag):
@@ -295,6 +372,16 @@ _RING_BUFFER_CPU = [
     ("commit_end", "u4"),
     ("committing", "u4"),
     ("named", "u4"),
+]
+
+_FUNC_PROBE = [
+    *((name, "u4") for name in ("command", "counted")),
+    *((name, "u8") for name in ("ips", "counts", "nr", "files", "array")),
+]
+
+_TRACE_EVENT_FILE = [
+    *((name, "u4") for name in ("enabled", "soft_disabled")),
+    *((name, "u8") for name in ("filter", "triggers")),
 ]
 
 _CPU_LOCAL = [
@@ -356,9 +443,12 @@ TRACE_ARRAY_CPUS = 8
 
 
 def trace_array(byteorder: str) -> np.dtype[np.void]:
-    """Return `struct trace_array` of the guest's tracer.h: the buffers of an instance."""
-    fields: list[Any] = [("pids", "u8"), ("unused", "u8")]
+    """Return `struct trace_array` of the guest's tracer.h."""
+    fields: list[Any] = [(name, "u8") for name in ("pids", "event_pids", "next")]
+    fields += [("flags", "u4"), ("tracing_is_on", "u4")]
+    fields.append(("probes", _FUNC_PROBE, (2 * len(ProbeCommand),)))
     fields.append(("buffers", _RING_BUFFER_CPU, (TRACE_ARRAY_CPUS,)))
+    fields.append(("event_files", _TRACE_EVENT_FILE, (TRACE_EVENT_FILES,)))
     return _layout(fields, byteorder)
 
 
@@ -426,8 +516,7 @@ def trace_event_call(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
 
 def trace_event_file(byteorder: str) -> np.dtype[np.void]:
     """Return `struct trace_event_file`: the switches of an event."""
-    fields = [("enabled", "u4"), ("soft_disabled", "u4"), ("filter", "u8"), ("triggers", "u8")]
-    return _layout(fields, byteorder)
+    return _layout(_TRACE_EVENT_FILE, byteorder)
 
 
 def filter_pred(byteorder: str) -> np.dtype[np.void]:
@@ -439,32 +528,76 @@ def filter_pred(byteorder: str) -> np.dtype[np.void]:
 
 def event_trigger(byteorder: str) -> np.dtype[np.void]:
     """Return `struct event_trigger`: a command of an event."""
-    fields = [("next", "u8"), ("command", "u4"), ("counted", "u4"), ("count", "i8")]
-    return _layout([*fields, ("filter", "u8"), ("data", "u8")], byteorder)
+    fields: list[Any] = [("next", "u8"), ("command", "u4"), ("counted", "u4"), ("count", "i8")]
+    fields += [("filter", "u8"), ("data", "u8"), ("paused", "u4"), ("unused", "u4")]
+    return _layout(fields, byteorder)
 
 
-_HIST_FIELD = [
-    *(
-        (name, "u4")
-        for name in ("kind", "offset", "size", "is_signed", "log2", "key_offset", "key_size")
-    ),
-    ("unused", "u4"),
-    ("buckets", "u8"),
-]
+def hist_op(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct hist_op`: a step of an expression."""
+    numbers = ("kind", "offset", "size", "is_signed")
+    return _layout([*((name, "u4") for name in numbers), ("value", "u8")], byteorder)
 
 
 def hist_field(byteorder: str) -> np.dtype[np.void]:
-    """Return `struct hist_field`: a key or a value of a histogram."""
-    return _layout(_HIST_FIELD, byteorder)
+    """Return `struct hist_field`: a key, a value or a variable of a histogram."""
+    names = ("first", "nr_ops", "to", "size", "string", "is_string")
+    return _layout([(name, "u4") for name in names], byteorder)
+
+
+def hist_var_ref(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct hist_var_ref`: a reference to a variable of a histogram."""
+    return _layout([("hist", "u8"), ("var", "u4"), ("once", "u4")], byteorder)
+
+
+def hist_action(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct hist_action`: an action of a histogram."""
+    fields: list[Any] = [(name, "u4") for name in ("handler", "action", "ref", "var")]
+    fields += [("event", "u8"), ("value", "u8"), ("taken", "u4"), ("nr_params", "u4")]
+    fields += [("comm", f"S{TASK_COMM_LEN}"), ("key", "u8", (HIST_KEY_SIZE // 8,))]
+    return _layout([*fields, ("params", "u4", (HIST_PARAMS_MAX,))], byteorder)
 
 
 def hist_trigger(byteorder: str) -> np.dtype[np.void]:
     """Return `struct hist_trigger`: a histogram."""
-    numbers = ("nr_keys", "nr_vals", "key_size", "bits", "max", "entries", "paused", "lock")
+    numbers = (
+        *("nr_keys", "nr_vals", "nr_vars", "nr_save", "nr_refs", "nr_actions"),
+        *("key_size", "elt_size", "vars", "comm", "bits", "max", "entries", "unused"),
+    )
     fields: list[Any] = [(name, "u4") for name in numbers]
-    fields += [(name, "u8") for name in ("hits", "drops", "map")]
-    fields += [("keys", _HIST_FIELD, (HIST_KEYS_MAX,)), ("vals", _HIST_FIELD, (HIST_VALS_MAX,))]
+    tables = ("map", "elts", "ops", "fields", "refs", "actions")
+    return _layout([*fields, *((name, "u8") for name in ("hits", "drops", *tables))], byteorder)
+
+
+def synth_event(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct synth_event`: a synthetic event."""
+    fields: list[Any] = [(name, "u4") for name in ("type", "nr_fields", "nr_u64", "unused")]
+    fields.append(("fields", [("kind", "u4"), ("size", "u4")], (HIST_PARAMS_MAX,)))
     return _layout(fields, byteorder)
+
+
+def fetch_insn(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct fetch_insn` of the guest's trace_kprobe.h: a step of fetching an argument."""
+    fields = [(name, "u4") for name in ("op", "size", "dest", "shift")]
+    return _layout([*fields, ("value", "u8")], byteorder)
+
+
+def trace_probe(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct trace_probe`: a probe of an event."""
+    numbers = ("type", "size", "enabled", "needs_regs", "maxactive", "active")
+    fields = [(name, "u8") for name in ("next", "code", "ip")]
+    fields += [(name, "u4") for name in numbers]
+    return _layout([*fields, ("nhit", "u8"), ("nmissed", "u8")], byteorder)
+
+
+def kprobe(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct kprobe`: a probed address."""
+    return _layout([(name, "u8") for name in ("ip", "probe", "slot")], byteorder)
+
+
+def probe_range(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct probe_range`: memory that probes can read."""
+    return _layout([("start", "u8"), ("end", "u8")], byteorder)
 
 
 def syscall_event(byteorder: str) -> np.dtype[np.void]:
@@ -500,7 +633,7 @@ def ftrace_ret_stack(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     entry += [(name, "u4") for name in ("told", "profiled")]
     if pointer_size == 4:
         entry.append(("unused", "u4"))
-    entry += [("calltime", "u8"), ("subtime", "u8")]
+    entry += [("calltime", "u8"), ("subtime", "u8"), ("probe", "u8")]
     names = ("index", "overrun", "depth", "graph_depth", "notrace_index", "graph_in_irq")
     fields: list[Any] = [(name, "u4") for name in (*names, "slept", "unused")]
     fields.append(("timestamp", "u8"))
@@ -536,10 +669,8 @@ def wakeup_control(byteorder: str) -> np.dtype[np.void]:
 
 
 def func_probe(byteorder: str) -> np.dtype[np.void]:
-    """Return `struct func_probe` of the guest's tracer.h: an entry of func_probes."""
-    fields: list[Any] = [("command", "u4"), ("counted", "u4")]
-    fields += [(name, "u8") for name in ("ips", "counts", "nr")]
-    return _layout(fields, byteorder)
+    """Return `struct func_probe` of the guest's tracer.h: a command of a trace array."""
+    return _layout(_FUNC_PROBE, byteorder)
 
 
 def this_module(byteorder: str, pointer_size: int) -> np.dtype[np.void]:

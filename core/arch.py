@@ -27,6 +27,7 @@ Optional:
     stub.S         the same, if the stubs are linked into the module's file
     trampoline.py  trampolines, if the kernel makes them. A trampoline is the copy of
                    ftrace_caller that serves one user (FTRACE_OPS_FL_ALLOC_TRAMP)
+    kprobes.py     the copy of an instruction that a kprobe executes elsewhere
     trapped.py     which instruction has trapped, if the emulator loses pc at a trap
     caller.S, graph.S   parts of entry.S that ports of the family share (`port/entry_source.py`)
 
@@ -60,7 +61,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .encoding import Encoding
-from .facts import AddressMap, Facts, Register, Stub
+from .facts import AddressMap, Breakpoint, Facts, Register, Stub
 
 if TYPE_CHECKING:
     from .crash import Crash
@@ -304,6 +305,44 @@ class HasTrampolines(Protocol):
 def trampolines_of(port: Port) -> Trampolines | None:
     """Return how `port` makes trampolines, None if it does not or lacks the member."""
     return port.trampolines if isinstance(port, HasTrampolines) else None
+
+
+class Probes(Protocol):
+    """How an architecture has kprobes at instructions that are no call sites."""
+
+    @property
+    def breakpoint(self) -> Breakpoint:
+        """The instruction that replaces the probed one."""
+        ...
+
+    def length(self, code: bytes, start: int, address: int) -> int | None:
+        """Return the size of the instruction at `address`; None if no instruction begins there.
+
+        `code` is the text from the `start` of its function on.
+        """
+        ...
+
+    def out_of_line(self, insn: bytes, address: int, slot: int) -> bytes | None:
+        """Return code for `slot` that does what `insn` does at `address`, and goes on after it.
+
+        None if it cannot be moved.
+        """
+        ...
+
+
+@runtime_checkable
+class HasProbes(Protocol):
+    """A port with the optional member `probes`; `BasePort` has it too."""
+
+    @property
+    def probes(self) -> Probes | None:
+        """How kprobes are at any instruction; None if they are at call sites only."""
+        ...
+
+
+def probes_of(port: Port) -> Probes | None:
+    """Return how `port` has kprobes at any instruction, None if it has none or lacks the member."""
+    return port.probes if isinstance(port, HasProbes) else None
 
 
 class Port(Protocol):

@@ -112,17 +112,25 @@ class TracefsError(DynftraceError):
 class CommandError(TracefsError):
     """A command for tracefs that the kernel also explains in the file error_log.
 
-    `reason` is the kernel's text; `word` is what it is about, in word `index` of the command.
+    `reason` is the kernel's text; `word` is what it is about, in word `index` of the command,
+    `offset` characters after its start. Without `offset`, `word` is searched there.
     """
 
-    def __init__(self, errno: int, reason: str, word: str, index: int) -> None:
-        super().__init__(errno, f"{os.strerror(errno)}: {reason}: {word}")
+    def __init__(
+        self, errno: int, reason: str, word: str, index: int, offset: int | None = None
+    ) -> None:
+        super().__init__(errno, f"{os.strerror(errno)}: {reason}{f': {word}' if word else ''}")
         self.reason = reason
         self.word = word
         self.index = index
+        self.offset = offset
 
     def column(self, words: Sequence[str]) -> int:
-        """Return where `word` begins in the command, whose words a blank separates."""
+        """Return where the error is in the command, whose words a blank separates."""
+        if self.index >= len(words):
+            return len(" ".join(words)) + 1
+        if self.offset is not None:
+            return len(" ".join([*words[: self.index], ""])) + self.offset
         at = re.search(rf"(?<![\w$]){re.escape(self.word)}", words[self.index])
         return len(" ".join([*words[: self.index], ""])) + (at.start() if at else 0)
 

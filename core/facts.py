@@ -212,6 +212,8 @@ class Abi:
 
     `link` is left out. Only checks use this: if it is empty, they know of arguments and results.
     """
+    probe_names: Mapping[str, str] = field(default_factory=dict)
+    """Registers of `pt_regs` by the names that kprobes have for them; else by their own."""
     floats: tuple[Register, ...] = ()
     """Floating-point registers, which ftrace must not touch."""
     controls: tuple[tuple[Register, int], ...] = ()

@@ -45,6 +45,7 @@ from ...core.facts import (
 from ...core.port.base_port import BasePort
 from . import callsite, encoding, insn, oops, reloc, stub
 from .callsite import Form
+from .kprobes import Arm64Probes
 
 GENERAL = tuple(
     Register(f"x{n}", getattr(arm64_const, f"UC_ARM64_REG_X{n}")) for n in range(insn.LR + 1)
@@ -225,6 +226,11 @@ class Arm64Port(BasePort):
     def explain(self, ip: int, expected: bytes, found: bytes) -> str:
         """Return why a site is refused."""
         return callsite.explain(ip, expected, found)
+
+    @property
+    def probes(self) -> Arm64Probes | None:
+        """How kprobes are at any instruction."""
+        return Arm64Probes()
 
     @property
     def stubs(self) -> stub.Stubs:

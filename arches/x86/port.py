@@ -26,6 +26,9 @@ from . import callsite, encoding, insn, oops
 
 BREAKPOINT = Breakpoint(insn=insn.INT3, interrupt=3, reported_at=1)
 MAX_INSN_SIZE = 15
+PROBE_NAMES = ("ax", "bx", "cx", "dx", "si", "di", "bp", "ip", "sp", "flags")
+"""Registers as kprobes name them: without the letter of their width."""
+
 SELF_JUMP = bytes((insn.JMP8, 0xFE))
 
 PATTERNS = (SitePattern(b"\xe8", b"\xff"),)

@@ -31,6 +31,8 @@ class EventFormat:
     layout: Layout
     common: tuple[Field, ...] = COMMON
     """The fields at the start of every event."""
+    shown_fmt: str = ""
+    """The print format of the trace, if the kernel does not use `print_fmt` for it."""
 
     @cached_property
     def by_name(self) -> Mapping[str, Field]:

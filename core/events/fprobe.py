@@ -150,18 +150,6 @@ def parse(words: Sequence[str], abi: Abi, pointer_size: int) -> Fprobe:
     return Fprobe(group, event, symbol, tuple(arguments))
 
 
-def parse_removal(word: str) -> tuple[str | None, str]:
-    """Parse `-:[GRP/]EVENT` into group, None for any, and event. Raises `TracefsError` (EINVAL)."""
-    kind, colon, name = word[1:].partition(":")
-    if not colon or kind not in ("", "f"):
-        raise refused("Event name is not specified", word)
-    named, slash, event = name.rpartition("/")
-    group, event = _names(named if slash else None, event, word)
-    if not event:
-        raise refused("Event name is not specified", word)
-    return group if slash else None, event
-
-
 def _names(group: str | None, event: str | None, word: str) -> tuple[str, str]:
     """Return group and event of a definition; the event may be empty."""
     if group is None:

@@ -1,267 +1,303 @@
-"""Histograms of events: their definition, and the text of their content.
+"""Histograms of events: their definition.
 
-    hist:[name=NAME:]keys=FIELD[.MOD][,…][:vals=FIELD[,…]][:sort=FIELD[.descending][,…]][:size=N]
+    hist:[name=NAME:]keys=EXPR[,…][:vals=EXPR[,…]][:VAR=EXPR[,…]][:sort=FIELD[.descending][,…]]
+         [:size=N][:clock=CLOCK][:pause|cont|clear][:HANDLER.ACTION]…
 
-A key can have a modifier: hex, sym, sym-offset, execname, syscall, log2, buckets=N or usecs.
-Source: Documentation/trace/histogram.rst, hist_trigger_print_key() and hist_trigger_show() in
-kernel/trace/trace_events_hist.c, 6.1.
+histparser.py makes it from text, histtext.py shows what it has counted. Source:
+Documentation/trace/histogram.rst, struct hist_trigger_data, hist_field_name() and
+event_hist_trigger_print() in kernel/trace/trace_events_hist.c, 6.1.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Flag, auto
 
-from ..abi import HIST_KEY_SIZE, HIST_KEYS_MAX, HIST_STACK, HIST_VALS_MAX, FilterKind, HistKind
+from ..abi import HIST_STACK, FilterKind, HistAction, HistHandler, HistKind
 from .fields import Field
-from .filter import find_field
+from .synth import SynthEvent
 
 HITCOUNT = "hitcount"
 STACKTRACE = "stacktrace"
-TIMESTAMP = "common_timestamp"
 
-_LONGEST_STRING = 64
-_DEFAULT_SIZE = 2048
-_SIZES = (1 << 7, 1 << 17)
-_MOST_SORT_KEYS = 2
-_MODIFIERS = ("hex", "sym", "sym-offset", "execname", "syscall", "log2", "usecs")
-_ALIASES = {"key": "keys", "val": "vals", "values": "vals"}
+
+class Is(Flag):
+    """What a field of a histogram is (`enum hist_field_flags`)."""
+
+    NOTHING = 0
+    HITCOUNT = auto()
+    KEY = auto()
+    STRING = auto()
+    HEX = auto()
+    SYM = auto()
+    SYM_OFFSET = auto()
+    EXECNAME = auto()
+    SYSCALL = auto()
+    STACKTRACE = auto()
+    LOG2 = auto()
+    TIMESTAMP = auto()
+    USECS = auto()
+    VAR = auto()
+    EXPR = auto()
+    VAR_REF = auto()
+    CPU = auto()
+    ALIAS = auto()
+    BUCKET = auto()
+    CONST = auto()
+    PERCENT = auto()
+    GRAPH = auto()
+
+
+MODIFIERS = {
+    "hex": Is.HEX,
+    "sym": Is.SYM,
+    "sym-offset": Is.SYM_OFFSET,
+    "execname": Is.EXECNAME,
+    "syscall": Is.SYSCALL,
+    "log2": Is.LOG2,
+    "buckets": Is.BUCKET,
+    "usecs": Is.USECS,
+    "percent": Is.PERCENT,
+    "graph": Is.GRAPH,
+}
+"""What follows the dot after a field, in the order in which one of several is shown."""
 
 
 @dataclass(frozen=True, slots=True)
-class HistField:
-    """A key or a value."""
+class Op:
+    """A step of an expression, as `struct hist_op` has it."""
 
-    name: str
     kind: FilterKind | HistKind
     offset: int = 0
     size: int = 8
     signed: bool = False
-    modifier: str = ""
+    value: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class HistField:
+    """A key, a value, a variable, or a part of an expression."""
+
+    flags: Is
+    ops: tuple[Op, ...] = ()
+    """How the guest computes it."""
+    size: int = 8
+    """Bytes of the number or string."""
+    signed: bool = False
+    ctype: str = "u64"
+    field: Field | None = None
+    """The field of the event that it is, if it is one."""
+    own_name: str = ""
+    """Text of an expression, or name of the referenced variable."""
+    full_name: str = ""
+    """The referenced variable with its event, if the definition says which."""
+    constant: int = 0
     buckets: int = 0
-    """Size of a range; 0 without the modifier `buckets`."""
+    var: str = ""
+    """Name of the variable that it defines."""
+    index: int = 0
+    """Number of that variable in its histogram; of a reference, in the histogram's list."""
+    hist: Hist | None = None
+    """The histogram that has the variable."""
+    once: bool = False
+    """Of a reference: reading the variable unsets it."""
+    offset: int = 0
+    """Of a key: where it is among the others."""
+
+    @property
+    def name(self) -> str:
+        """The name that rows show, and that sort keys have (`hist_field_name`)."""
+        if self.field is not None:
+            return self.field.plain_name
+        if self.flags & Is.CPU:
+            return "common_cpu"
+        if self.flags & (Is.EXPR | Is.VAR_REF | Is.ALIAS):
+            return self.full_name or self.own_name
+        return "common_timestamp" if self.flags & Is.TIMESTAMP else ""
+
+    @property
+    def modifier(self) -> str:
+        """The modifier with its dot, or nothing."""
+        return next((f".{name}" for name, flag in MODIFIERS.items() if self.flags & flag), "")
+
+    @property
+    def operand(self) -> str:
+        """The field in the text of an expression (`expr_field_str`)."""
+        if self.flags & Is.VAR_REF:
+            return f"${self.name}"
+        return f"{self.constant if self.flags & Is.CONST else ''}{self.name}{self.modifier}"
 
     @property
     def text(self) -> str:
-        """The field as the definition shows it."""
-        if self.buckets:
-            return f"{self.name}.buckets={self.buckets}"
-        return f"{self.name}.{self.modifier}" if self.modifier else self.name
+        """The field as a definition shows it (`hist_field_print`)."""
+        if self.flags & Is.STACKTRACE and self.flags & Is.KEY:
+            return STACKTRACE
+        shown = f"{self.var}=" if self.var else ""
+        if self.flags & Is.CPU:
+            shown += "common_cpu"
+        elif self.flags & Is.CONST:
+            shown += str(self.constant)
+        else:
+            shown += f"{'$' if self.flags & (Is.VAR_REF | Is.ALIAS) else ''}{self.name}"
+        if not self.flags & (Is.VAR_REF | Is.EXPR):
+            shown += self.modifier
+        return f"{shown}={self.buckets}" if self.buckets else shown
 
     @property
     def is_string(self) -> bool:
         """Whether it is a text."""
-        return self.kind in (FilterKind.STRING, FilterKind.DYN_STRING, FilterKind.COMM)
+        return bool(self.flags & Is.STRING)
 
     @property
-    def key_size(self) -> int:
-        """Bytes in a key, a multiple of 8."""
-        if self.kind == HistKind.STACK:
-            return 8 * HIST_STACK
-        if not self.is_string:
-            return 8
-        size = self.size if self.kind == FilterKind.STRING else _LONGEST_STRING
-        size = 16 if self.kind == FilterKind.COMM else min(size, _LONGEST_STRING)
-        return -(-size // 8) * 8
+    def signature(self) -> tuple[object, ...]:
+        """What makes two fields the same (`hist_trigger_match`)."""
+        event = self.field and (self.field.name, self.field.kind, self.field.size)
+        return (self.flags, event, self.offset, self.size, self.signed, self.var)
+
+
+STACK_SIZE = 8 * HIST_STACK
+"""Bytes of a key that is a stack trace."""
+
+
+@dataclass(slots=True, eq=False)
+class Action:
+    """What happens when the histogram has counted an event."""
+
+    handler: HistHandler
+    action: HistAction
+    name: str
+    """The action as written: a synthetic event can stand for `trace`."""
+    params: tuple[str, ...]
+    synth_name: str = ""
+    """First parameter of `trace`."""
+    match: tuple[str, str] = ("", "")
+    """System and event of `onmatch`."""
+    tracked: str = ""
+    """The variable of `onmax` or `onchange`, with its $."""
+    ref: int = 0
+    """Number of the reference to that variable."""
+    var: int = 0
+    """Number of the variable that keeps its value."""
+    event: SynthEvent | None = None
+    refs: tuple[int, ...] = ()
+    """Numbers of the references that the fields of the event get."""
+
+    @property
+    def text(self) -> str:
+        """The action as a definition shows it."""
+        handler = self.handler.name.lower()
+        of = ".".join(self.match) if self.handler is HistHandler.ONMATCH else self.tracked
+        params = ([self.synth_name] if self.synth_name else []) + [*self.params]
+        return f"{handler}({of}).{self.name}({','.join(params)})"
+
+    @property
+    def signature(self) -> tuple[object, ...]:
+        """What makes two actions the same (`actions_match`)."""
+        name = self.synth_name or self.name
+        return (self.handler, self.action, self.params, name, self.match, self.tracked)
 
 
 @dataclass(frozen=True, slots=True)
-class Hist:
-    """The definition of a histogram."""
+class SortKey:
+    """The order of the rows: by a key or value, None for the number of hits."""
 
-    keys: tuple[HistField, ...]
-    vals: tuple[HistField, ...] = ()
+    field: HistField | None = None
+    descending: bool = False
+
+    @property
+    def text(self) -> str:
+        """The sort key as a definition shows it."""
+        name = HITCOUNT if self.field is None else self.field.text
+        return f"{name}{'.descending' if self.descending else ''}"
+
+
+@dataclass(slots=True, eq=False)
+class Hist:
+    """The definition of a histogram, and where the guest has it."""
+
+    group: str
+    """System of its event."""
+    event: str
+    keys: list[HistField] = field(default_factory=list)
+    vals: list[HistField] = field(default_factory=list)
     """The values without the number of hits, which always comes first."""
-    sort: tuple[tuple[str, bool], ...] = ((HITCOUNT, False),)
-    """Names of keys or values, and whether the largest comes first."""
-    size: int = _DEFAULT_SIZE
+    vars: list[HistField] = field(default_factory=list)
+    """Variables of the definition."""
+    field_vars: list[HistField] = field(default_factory=list)
+    """Variables that actions need: fields of this event."""
+    save_vars: list[HistField] = field(default_factory=list)
+    """Variables of the action `save`."""
+    tracked: int = 0
+    """Number of variables that keep what `onmax` or `onchange` compare with."""
+    refs: list[HistField] = field(default_factory=list)
+    """The variables that it reads."""
+    actions: list[Action] = field(default_factory=list)
+    sort: tuple[SortKey, ...] = (SortKey(),)
+    bits: int = 11
+    """The map has room for 1 << bits entries."""
     name: str = ""
-    """Histograms of several events with one name count together."""
-    action: str = field(default="", compare=False)
+    """Histograms of several events with one name count together; with `name=`."""
+    change: str = ""
     """`pause`, `cont` or `clear`, if the definition says so."""
+    clock: str = "global"
+    timestamps: bool = False
+    """Whether it needs the time, and so `clock`."""
+    in_usecs: bool = False
+    """Whether all its times are in microseconds."""
+    others: list[tuple[str, str, str]] = field(default_factory=list)
+    """System, event and definition of the histograms that were made for its actions."""
+    address: int = 0
+    """Of its `struct hist_trigger`, once the guest has it."""
+
+    @property
+    def size(self) -> int:
+        """Greatest number of entries."""
+        return 1 << self.bits
 
     @property
     def key_size(self) -> int:
         """Bytes of a whole key."""
-        return sum(each.key_size for each in self.keys)
+        return sum(each.size for each in self.keys)
+
+    @property
+    def nr_vars(self) -> int:
+        """Number of all variables."""
+        return len(self.vars) + len(self.field_vars) + len(self.save_vars) + self.tracked
+
+    @property
+    def has_comm(self) -> bool:
+        """Whether an entry keeps the name of the task that made it."""
+        return any(each.flags & Is.EXECNAME for each in (*self.vals, *self.vars, *self.keys))
+
+    @property
+    def signature(self) -> tuple[object, ...]:
+        """What makes two histograms the same (`hist_trigger_match`)."""
+        fields = [each.signature for each in (*self.vals, *self.vars, *self.keys)]
+        sort = []
+        shown = [*self.vals, *self.keys]
+        for each in self.sort:
+            at = -1 if each.field is None else shown.index(each.field)
+            sort.append((at, each.descending))
+        return (len(self.vals), *fields, *sort, *(each.signature for each in self.actions))
+
+    def variable(self, name: str) -> HistField | None:
+        """Return the variable `name` of the definition (`find_var_field`)."""
+        return next((each for each in self.vars if each.var == name), None)
 
     @property
     def text(self) -> str:
-        """The definition, as the file `trigger` shows it."""
-        keys = ",".join(each.text for each in self.keys)
-        vals = ",".join([HITCOUNT, *(each.text for each in self.vals)])
-        sort = ",".join(f"{name}{'.descending' if down else ''}" for name, down in self.sort)
-        name = f"name={self.name}:" if self.name else ""
-        return f"hist:{name}keys={keys}:vals={vals}:sort={sort}:size={self.size}"
+        """The definition, as the file `trigger` shows it without the filter."""
+        parts = [f"hist:{f'{self.name}:' if self.name else ''}keys={_joined(self.keys)}"]
+        parts.append(",".join([f"vals={HITCOUNT}", *(each.text for each in self.vals)]))
+        if self.vars:
+            parts.append(_joined(self.vars))
+        parts.append(f"sort={','.join(each.text for each in self.sort)}")
+        parts.append(f"size={self.size}")
+        if self.timestamps:
+            parts.append(f"clock={self.clock}")
+        return ":".join([*parts, *(each.text for each in self.actions)])
 
 
-def parse_hist(text: str, fields: Sequence[Field]) -> Hist:
-    """Parse what follows `hist:`. Raises `ValueError` with the reason."""
-    attributes: dict[str, str] = {}
-    action = ""
-    for part in text.split(":"):
-        name, equals, value = part.partition("=")
-        name = _ALIASES.get(name, name)
-        if part in ("pause", "cont", "continue", "clear"):
-            action = "cont" if part == "continue" else part
-        elif equals and value and name in ("keys", "vals", "sort", "size", "name"):
-            attributes[name] = value
-        else:
-            raise ValueError(f"unknown part of a histogram: {part or 'nothing'}")
-    if "keys" not in attributes:
-        raise ValueError("a histogram needs keys=")
-    keys = tuple(_field(word, fields, True) for word in attributes["keys"].split(","))
-    if len(keys) > HIST_KEYS_MAX:
-        raise ValueError(f"a histogram has at most {HIST_KEYS_MAX} keys")
-    words = attributes.get("vals", HITCOUNT).split(",")
-    vals = tuple(_field(word, fields, False) for word in words if word != HITCOUNT)
-    if len(vals) >= HIST_VALS_MAX:
-        raise ValueError(f"a histogram has less than {HIST_VALS_MAX} values")
-    known = {HITCOUNT, *(each.name for each in (*keys, *vals))}
-    sort = tuple(_sort_key(word, known) for word in attributes.get("sort", HITCOUNT).split(","))
-    if len(sort) > _MOST_SORT_KEYS:
-        raise ValueError(f"a histogram has at most {_MOST_SORT_KEYS} sort keys")
-    size = _size(attributes.get("size"))
-    hist = Hist(keys, vals, sort, size, attributes.get("name", ""), action)
-    if hist.key_size > HIST_KEY_SIZE:
-        raise ValueError("the keys of a histogram are too long")
-    return hist
-
-
-def _size(word: str | None) -> int:
-    if word is None:
-        return _DEFAULT_SIZE
-    if not re.fullmatch("[0-9]{1,9}", word) or not _SIZES[0] <= int(word) <= _SIZES[1]:
-        raise ValueError(f"the size of a histogram is {_SIZES[0]} to {_SIZES[1]}")
-    return 1 << (int(word) - 1).bit_length()
-
-
-def _sort_key(word: str, known: set[str]) -> tuple[str, bool]:
-    name, _, order = word.partition(".")
-    if name not in known or order not in ("", "ascending", "descending"):
-        raise ValueError(f"a histogram cannot be sorted by {word}")
-    return name, order == "descending"
-
-
-def _field(word: str, fields: Sequence[Field], key: bool) -> HistField:
-    name, _, modifier = word.partition(".")
-    buckets = 0
-    if modifier.startswith(("buckets=", "bucket=")):
-        number = modifier.partition("=")[2]
-        buckets = int(number) if re.fullmatch("[0-9]{1,9}", number) else 0
-        if not buckets:
-            raise ValueError(f"buckets need a size: {word}")
-        modifier = "buckets"
-    elif modifier and modifier not in _MODIFIERS:
-        raise ValueError(f"unknown modifier: {word}")
-    if not key and modifier not in ("", "hex"):
-        raise ValueError(f"only keys have the modifier of {word}")
-    if name == STACKTRACE and key:
-        return HistField(name, HistKind.STACK)
-    if name == TIMESTAMP:
-        return HistField(name, HistKind.TIMESTAMP, modifier=modifier, buckets=buckets)
-    found = find_field(name, fields)
-    if found is None:
-        raise ValueError(f"Couldn't find field: {name}")
-    if not isinstance(found, Field):
-        made = HistField(name, found, modifier=modifier, buckets=buckets)
-    else:
-        kind = FilterKind.NUMBER
-        if found.is_string:
-            kind = FilterKind.DYN_STRING if found.dynamic else FilterKind.STRING
-        place = (found.offset, found.size, found.signed)
-        made = HistField(name, kind, *place, modifier=modifier, buckets=buckets)
-    if made.is_string and (modifier or not key):
-        raise ValueError(f"a string has no modifier and is no value: {word}")
-    if made.kind == FilterKind.NUMBER and made.size not in (1, 2, 4, 8):
-        raise ValueError(f"an array is no key and no value: {word}")
-    return made
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """An entry: its keys, and its values with the number of hits first."""
-
-    keys: tuple[int | str | tuple[int, ...], ...]
-    values: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """What a histogram has counted."""
-
-    rows: Sequence[Row]
-    hits: int
-    drops: int
-    paused: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """Names for the modifiers."""
-
-    symbol: Callable[[int, bool], str]
-    """Of an address, with its offset if the second argument is true."""
-    comms: Mapping[int, str]
-    """Of tasks by pid."""
-    syscalls: Mapping[int, str]
-    """Of system calls by number."""
-
-
-def hist_text(hist: Hist, line: str, content: Content, names: Names) -> Iterator[str]:
-    """Yield the file `hist` of one histogram; `line` is its line of the file `trigger`."""
-    yield f"# event histogram\n#\n# trigger info: {line}\n#\n\n"
-    for row in _sorted(hist, content.rows):
-        pairs = zip(hist.keys, row.keys, strict=True)
-        keys = ", ".join(_key_text(key, value, names) for key, value in pairs)
-        end = "" if hist.keys[-1].kind == HistKind.STACK else " "
-        yield f"{{ {keys}{end}}} hitcount: {row.values[0]:10d}"
-        for each, value in zip(hist.vals, row.values[1:], strict=True):
-            yield f"  {each.name}: {value:10{'x' if each.modifier == 'hex' else 'd'}}"
-        yield "\n"
-    yield f"\nTotals:\n    Hits: {content.hits}\n    Entries: {len(content.rows)}\n"
-    yield f"    Dropped: {content.drops}\n"
-
-
-def _sorted(hist: Hist, rows: Sequence[Row]) -> list[Row]:
-    """Return the rows in order; those that are equal by their keys."""
-    ordered = sorted(rows, key=lambda row: row.keys)
-    keys = [each.name for each in hist.keys]
-    values = [HITCOUNT, *(each.name for each in hist.vals)]
-    for name, down in reversed(hist.sort):
-        if name in values:
-            column = values.index(name)
-            ordered.sort(key=lambda row, at=column: row.values[at], reverse=down)  # type: ignore[misc]
-        else:
-            column = keys.index(name)
-            ordered.sort(key=lambda row, at=column: row.keys[at], reverse=down)  # type: ignore[misc]
-    return ordered
-
-
-def _key_text(key: HistField, value: int | str | tuple[int, ...], names: Names) -> str:
-    if isinstance(value, tuple):
-        calls = "".join(f"{'':17}{names.symbol(call, True)}\n" for call in value if call)
-        return f"{key.name}:\n{calls}"
-    if isinstance(value, str):
-        return f"{key.name}: {value:<50}"
-    match key.modifier:
-        case "hex":
-            shown = f"{value:x}"
-        case "sym":
-            shown = f"[{value:x}] {names.symbol(value, False):<45}"
-        case "sym-offset":
-            shown = f"[{value:x}] {names.symbol(value, True):<55}"
-        case "execname":
-            shown = f"{names.comms.get(value, '<...>') if value else '<idle>':<16}[{value:10d}]"
-        case "syscall":
-            shown = f"{names.syscalls.get(value, 'unknown_syscall'):<30}[{value:3d}]"
-        case "log2":
-            shown = f"~ 2^{value:<2d}"
-        case "buckets":
-            shown = f"~ {value}-{value + key.buckets - 1}"
-        case "usecs":
-            shown = f"{value // 1000:10d}"
-        case _:
-            shown = f"{value:10d}"
-    return f"{key.name}: {shown}"
+def _joined(fields: Sequence[HistField]) -> str:
+    return ",".join(each.text for each in fields)

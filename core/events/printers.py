@@ -50,7 +50,7 @@ class Printer:
         event = self._event
         fields = tuple(event.by_name.values())
         try:
-            return PrintFmt(event.print_fmt, fields, event.layout, self._names)
+            return PrintFmt(event.shown_fmt or event.print_fmt, fields, event.layout, self._names)
         except PrintFmtError:
             return None
 

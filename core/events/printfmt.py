@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address
 from typing import TypeAlias
 
@@ -28,6 +28,13 @@ MOST_TEXT = 4096
 _MOST_WIDTH = 512
 _MOST_DEPTH = 100
 _MOST_TOKENS = 20_000
+
+
+FAULT = "(fault)"
+"""What the trace shows for a string that could not be read (`FAULT_STRING`)."""
+
+PROBE_STRING = "__get_probe_str"
+"""Function of print formats of this project: a string of a probe event in quotes, or `FAULT`."""
 
 
 class PrintFmtError(DynftraceError):
@@ -173,7 +180,8 @@ class _Parser:
         at = self._at + ahead
         return self._tokens[at] if at < len(self._tokens) else ("end", "")
 
-    def _take(self, sign: str) -> bool:
+    def take(self, sign: str) -> bool:
+        """Take `sign` if it is next, and return whether it was."""
         if self._peek() != ("sign", sign):
             return False
         self._at += 1
@@ -181,7 +189,7 @@ class _Parser:
 
     def need(self, sign: str) -> None:
         """Take `sign`."""
-        if not self._take(sign):
+        if not self.take(sign):
             raise PrintFmtError(f"{sign!r} is missing in a print format")
 
     def _name(self) -> str:
@@ -209,7 +217,7 @@ class _Parser:
     def rest(self) -> list[Expression]:
         """Take the arguments after the format string, up to the end."""
         found = []
-        while self._take(","):
+        while self.take(","):
             found.append(self.expression())
         if self._peek()[0] != "end":
             raise PrintFmtError(f"unexpected {self._peek()[1]!r} in a print format")
@@ -219,7 +227,7 @@ class _Parser:
         """Take an expression up to a comma or a bracket."""
         self._deeper()
         condition = self._binary(0)
-        if self._take("?"):
+        if self.take("?"):
             yes = condition if self._peek() == ("sign", ":") else self.expression()
             self.need(":")
             no = self.expression()
@@ -257,13 +265,13 @@ class _Parser:
 
     def _prefixed(self) -> Expression:
         for sign, apply in _UNARY.items():
-            if self._take(sign):
+            if self.take(sign):
                 inner = self._unary()
                 return lambda record: apply(_int(inner(record)))
-        if self._take("*"):
+        if self.take("*"):
             inner = self._unary()
             return lambda record: _element(inner(record), 0, record)
-        if self._take("&"):
+        if self.take("&"):
             return self._unary()
         if self._peek() == ("sign", "(") and (cast := self._cast()) is not None:
             return cast
@@ -297,7 +305,7 @@ class _Parser:
 
     def _indexed(self, value: Expression) -> Expression:
         indices = []
-        while self._take("["):
+        while self.take("["):
             indices.append(self.expression())
             self.need("]")
         if not indices:
@@ -320,7 +328,7 @@ class _Parser:
         if kind == "string":
             found = self.string()
             return lambda record: found
-        if self._take("("):
+        if self.take("("):
             inner = self.expression()
             self.need(")")
             return inner
@@ -353,7 +361,7 @@ class _Parser:
             words = []
             while self._peek()[0] == "name":
                 words.append(self._name())
-            while self._take("*"):
+            while self.take("*"):
                 words.append("*")
             size = size_of(" ".join(words), self._layout.pointer_size)
         return lambda record: size
@@ -363,7 +371,7 @@ class _Parser:
     def arguments(self, count: int | None = None) -> list[Expression]:
         """Take `count` expressions that are separated by commas, or any number of them."""
         found = [self.expression()]
-        while self._take(","):
+        while self.take(","):
             found.append(self.expression())
         if count is not None and len(found) != count:
             raise PrintFmtError(f"a macro of a print format has {len(found)} arguments")
@@ -376,7 +384,7 @@ class _Parser:
     def pairs(self, bits: int) -> list[tuple[int, str]]:
         """Take `, { number, "name" }`, any number of times; a number has `bits` bits."""
         found = []
-        while self._take(","):
+        while self.take(","):
             self.need("{")
             number = _int(self.constant()) & ((1 << bits) - 1)
             self.need(",")
@@ -603,6 +611,20 @@ def _dynamic(parser: _Parser) -> Expression:
     return lambda record: record.array(field)
 
 
+def _probe_string(parser: _Parser) -> Expression:
+    """Parse a string of a probe event, and its number in an array."""
+    field, number = parser.field(), 0
+    if parser.take(","):
+        number = _int(parser.expression()(Record(b"", Layout("little", 8), lambda *_: "")))
+    place = replace(field, offset=field.offset + 4 * number, size=4)
+
+    def text(record: Record) -> str:
+        offset, size = record.place(place)
+        return f'"{Array(record.data[offset : offset + size]).text}"' if size else FAULT
+
+    return text
+
+
 def _dynamic_length(parser: _Parser) -> Expression:
     field = parser.field()
     return lambda record: record.place(field)[1]
@@ -652,6 +674,7 @@ _CALLS: dict[str, Callable[[_Parser], Expression]] = {
         ("__get_bitmask", "__get_rel_bitmask", "__get_cpumask", "__get_rel_cpumask"), _bitmask
     ),
     "__builtin_expect": _expected,
+    PROBE_STRING: _probe_string,
 }
 
 # Format strings

@@ -24,7 +24,7 @@ from .ops import FtraceHash, FtraceOps
 PARTS = 16
 """Parts of the port's area for the sites of hashes; each `SiteArea` has its own part."""
 
-INSTANCE_PARTS = range(8, PARTS)
+INSTANCE_PARTS = range(9, PARTS)
 """The parts that instances take their memory from."""
 
 _NOTHING = np.zeros(1, np.uint64)

@@ -1,18 +1,19 @@
 """Function probes: the commands of set_ftrace_filter, executed when a function is called.
 
-Each command has one probe without counts and one with counts. A probe has a slot in the
-guest's `func_probes` and an ftrace_ops of its own. The function of that ops looks up the
-call site in the slot's table, decrements its count, and asks the machine for what it
-cannot do itself (arches/guest/tracer/trace_probe.c). The guest keeps the counts. They are
-read on demand, and copied when a table is rewritten, while no CPU is in the tracer.
+Each command of a trace array has one probe without counts and one with counts. A probe has a
+slot in the guest's `struct trace_array` and an ftrace_ops of its own. The function of that
+ops looks up the call site in the slot's table, decrements its count, and asks the machine for
+what it cannot do itself (arches/guest/tracer/trace_probe.c). The guest keeps the counts. They
+are read on demand, and copied when a table is rewritten, while no CPU is in the tracer.
 Source: register_ftrace_function_probe() and similar functions in kernel/trace/ftrace.c.
 """
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,21 +25,15 @@ from ..errors import DynftraceError, MissingSymbolError, TracefsError
 from ..machine.machine import Machine
 from ..memento import Restore, attributes, in_order
 from .ftrace import Ftrace
+from .guestarray import GuestArray
 from .ops import FtraceHash, FtraceOps
-from .opslist import SiteArea
 from .settle import settle
 
 FUNCTION = "function_trace_probe_call"
 """The guest function of the probes' ops."""
 
-TABLE = "func_probes"
-"""The guest's array of slots."""
-
-TRACING_IS_ON = "tracing_is_on"
-"""The guest variable that says whether tracing is on."""
-
-_PART = 4
-"""The probes' part of the area for the sites of hashes."""
+PART = 4
+"""The part of the area for the sites of hashes that the probes of the top array have."""
 
 Counts = NDArray[np.int64]
 
@@ -54,19 +49,37 @@ class FunctionProbe:
     """Its call sites, ascending, as in its table in the guest."""
     place: int = 0
     """Guest address of their counts."""
+    files: Addresses = field(default_factory=lambda: np.empty(0, np.uint64))
+    """The `struct trace_event_file` of each, for commands of events; else zeros."""
+
+
+class TableArea(Protocol):
+    """Guest memory for tables, written while a vCPU may still read the last ones."""
+
+    def write(self, hashes: Sequence[Addresses]) -> list[int]:
+        """Write all tables; return the address of each."""
+        ...
+
+    def save(self) -> Restore:
+        """Return a function that restores which memory is in use."""
+        ...
 
 
 class FunctionProbes:
-    """The probes of one machine, newest first, as in the kernel."""
+    """The probes of one trace array, newest first, as in the kernel."""
 
-    def __init__(self, machine: Machine, ftrace: Ftrace) -> None:
+    def __init__(
+        self, machine: Machine, ftrace: Ftrace, array: GuestArray | None, area: TableArea
+    ) -> None:
+        """`array` has their slots; None for a kernel that cannot be traced."""
         facts = machine.port.facts
         self._machine = machine
         self._memory = machine.memory
         self._ftrace = ftrace
         self._layout = abi.func_probe(facts.byteorder)
         self._counts = np.dtype("i8").newbyteorder("<" if facts.byteorder == "little" else ">")
-        self._area = SiteArea(facts, machine.memory, "func_probes", _PART)
+        self._array = array
+        self._area = area
         self._probes: list[FunctionProbe] = []
 
     def __iter__(self) -> Iterator[FunctionProbe]:
@@ -81,13 +94,17 @@ class FunctionProbes:
 
     def command_at(self, address: int) -> ProbeCommand | None:
         """Return the command of the probe whose slot is at guest address `address`."""
+        if self._array is None:
+            return None
         slots = range(self._table, self._table + 2 * len(ProbeCommand) * self._layout.itemsize)
         if address not in slots:
             return None
         return ProbeCommand((address - self._table) // self._layout.itemsize // 2 + 1)
 
-    def add(self, command: ProbeCommand, ips: Addresses, count: int | None) -> None:
+    def add(self, command: ProbeCommand, ips: Addresses, count: int | None, file: int = 0) -> None:
         """Execute `command` at the call sites `ips`, `count` times each (None: unlimited).
+
+        For a command of an event, `file` is the address of its `struct trace_event_file`.
 
         Sites that have the command already stay as they are. Raises `TracefsError` (EINVAL
         if all of `ips` have it, EBUSY with too many users, ENODEV if ftrace is off or the
@@ -101,12 +118,13 @@ class FunctionProbes:
             raise TracefsError(errno.EINVAL)
         probe = probe or self._make(command, count is not None)
         settle(self._machine)
-        before = probe.ips, self.counts(probe)
+        before = probe.ips, self.counts(probe), probe.files
         counts = np.concatenate([_of(before[1], known), np.full(len(new), count or 0, np.int64)])
+        files = np.concatenate([probe.files, np.full(len(new), file, np.uint64)])
         joined = np.concatenate([known, new])
         order = np.argsort(joined)
         try:
-            self._change(probe, joined[order], counts[order])
+            self._change(probe, joined[order], counts[order], files[order])
         except DynftraceError:
             self._tables(probe, *before)
             if not len(probe.ips):
@@ -135,16 +153,10 @@ class FunctionProbes:
             if len(gone):
                 self._drop(probe, gone)
 
-    def set_tracing_on(self, on: bool) -> None:
-        """Store in the guest whether tracing is on: some probes act only on a change."""
-        address = self._symbol(TRACING_IS_ON)
-        if address is not None:
-            self._memory.write_int(address, on, 4)
-
     def save(self) -> Restore:
         """Return a function that restores the probes; the machine saves their tables."""
         parts = [attributes(self, "_probes"), self._area.save()]
-        parts += [attributes(each, "ips", "place") for each in self._probes]
+        parts += [attributes(each, "ips", "place", "files") for each in self._probes]
         return in_order(*parts, *(each.ops.save() for each in self._probes))
 
     def _check(self) -> None:
@@ -162,7 +174,8 @@ class FunctionProbes:
 
     @property
     def _table(self) -> int:
-        return self._ftrace.entry[TABLE]
+        assert self._array is not None
+        return self._array.at("probes")
 
     def _slot(self, command: ProbeCommand, counted: bool) -> int:
         return self._table + (2 * (command - 1) + counted) * self._layout.itemsize
@@ -180,10 +193,12 @@ class FunctionProbes:
         self._probes.insert(0, probe)
         return probe
 
-    def _change(self, probe: FunctionProbe, ips: Addresses, counts: Counts | None) -> None:
+    def _change(
+        self, probe: FunctionProbe, ips: Addresses, counts: Counts | None, files: Addresses
+    ) -> None:
         """Move `probe` to `ips`: change its table first, then the text."""
         before = probe.ops.filter_hash
-        self._tables(probe, ips, counts)
+        self._tables(probe, ips, counts, files)
         try:
             self._follow(probe, FtraceHash(ips))
         except DynftraceError:
@@ -198,7 +213,7 @@ class FunctionProbes:
             self._follow(probe, FtraceHash(ips))
         settle(self._machine)
         counts = self.counts(probe)
-        self._tables(probe, ips, None if counts is None else counts[left])
+        self._tables(probe, ips, None if counts is None else counts[left], probe.files[left])
         if not len(ips):
             self._probes.remove(probe)
 
@@ -212,19 +227,26 @@ class FunctionProbes:
             probe.ops.filter_hash = chosen
             self._ftrace.register(probe.ops)
 
-    def _tables(self, changed: FunctionProbe, ips: Addresses, counts: Counts | None) -> None:
+    def _tables(
+        self, changed: FunctionProbe, ips: Addresses, counts: Counts | None, files: Addresses
+    ) -> None:
         """Write all tables, with `changed`, to memory not in use; then point the slots there."""
-        kept = {each: (each.ips, self.counts(each)) for each in self._probes}
-        kept[changed] = ips, counts
-        arrays = [array for sites, left in kept.values() for array in (sites, _of(left, sites))]
-        places = self._area.write([array.view(np.uint64) for array in arrays])
+        assert self._array is not None
+        kept = {each: (each.ips, self.counts(each), each.files) for each in self._probes}
+        kept[changed] = ips, counts, files
+        arrays = [
+            array
+            for sites, left, events in kept.values()
+            for array in (sites, _of(left, sites).view(np.uint64), events)
+        ]
+        places = iter(self._area.write(arrays))
         table = np.zeros(2 * len(ProbeCommand), self._layout)
-        for number, (probe, (sites, _)) in enumerate(kept.items()):
-            probe.ips, probe.place = sites, places[2 * number + 1]
-            row = 2 * (probe.command - 1) + probe.counted
-            table[row] = (
-                *(probe.command, probe.counted, places[2 * number], probe.place),
-                len(sites),
+        for probe, (sites, _, events) in kept.items():
+            sites_at, probe.place, files_at = next(places), next(places), next(places)
+            probe.ips, probe.files = sites, events
+            table[2 * (probe.command - 1) + probe.counted] = (
+                *(probe.command, probe.counted, sites_at, probe.place, len(sites)),
+                *(files_at, self._array.address),
             )
         self._memory.write(self._table, table.tobytes())
 

@@ -86,6 +86,16 @@ class Kallsyms:
                 return address
         return None
 
+    def addresses(self, name: str) -> list[int]:
+        """Return the addresses of all symbols `name`, those of the tracer left out."""
+        return [
+            int(table.address[row])
+            for owner, table in self._tables
+            if owner != TRACER and table.address_of(name) is not None
+            for row in table.by_address.tolist()
+            if table.names[row] == name
+        ]
+
     def lookup(self, address: int) -> Symbol | None:
         """Return the symbol that covers `address`, or None."""
         merged = self._all()

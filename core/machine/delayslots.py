@@ -7,7 +7,8 @@ cases:
 - If memory is accessed that is not in the engine's TLB, the engine looks up what it was
   translating, to restore pc. This marks the word as if the engine stood between a branch and
   its slot. The engine would then run the branch's target as the slot. So this module removes
-  the mark after each such access. It is issue 2272 of Unicorn, present in 2.1.4.
+  the mark after each such access. It is issue 2272 of Unicorn, present in 2.1.4. A hook on
+  memory has the same effect at each access, so it must call `forget`.
 - A branch at the end of a page also ends a block. A stop before the next block is then
   between branch and slot, which pc does not show. Only the slot may run there.
 

@@ -68,7 +68,7 @@ def call(host: Host, function: int, arguments: Sequence[int], limit_ns: int) -> 
         vcpu.state = State.RUNNING
         vcpu.run_to(home)
         while True:
-            stopped = not host.scheduler.turn(vcpu, halt_at=home)
+            stopped = not host.scheduler.turn(vcpu, halt_at=home, target=limit)
             if vcpu.state is State.DEAD:
                 raise host.oopses[-1]
             if vcpu.registers.pc == home:

@@ -79,7 +79,7 @@ def dispatch(machine: Host, vcpu: Vcpu) -> None:
     if result is None:
         return  # the CPU waits in its hypercall
     result %= 1 << 64
-    if number == Hypercall.NMI_RETURN:
+    if number in (Hypercall.NMI_RETURN, Hypercall.TRAP_RETURN):
         return  # these words belong to the interrupted code again
     local["call_result"] = result
     local["call"] = 0
@@ -128,6 +128,11 @@ def _nmi_return(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
     if not vcpu.interrupts.in_nmi:
         raise GuestFault("return from an NMI outside an NMI")
     interrupt.leave_nmi(vcpu, vcpu.interrupts, machine.memory, arguments[0], vcpu.ticks)
+    return 0
+
+
+def _trap_return(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+    interrupt.leave_trap(vcpu, machine.memory, arguments[0])
     return 0
 
 
@@ -244,6 +249,7 @@ _CALLS: dict[int, Callable[[Host, Vcpu, Arguments], int | None]] = {
     Hypercall.STACK_MAX: _stack_max,
     Hypercall.UPDATE_MAX_TR: _update_max_tr,
     Hypercall.NMI_RETURN: _nmi_return,
+    Hypercall.TRAP_RETURN: _trap_return,
     Hypercall.TEXT_POKE: _text_poke,
     Hypercall.SYNC_CORE: _sync_core,
     Hypercall.FTRACE_UPDATED: _ftrace_updated,

@@ -41,6 +41,9 @@ ENTRY = "common_interrupt"
 NMI_ENTRY = "common_nmi"
 """The kernel's function that takes every NMI; a kernel without it takes none."""
 
+TRAP_ENTRY = "exc_breakpoint"
+"""The tracer's function that takes the traps of kprobes."""
+
 NMI_RETRY_NS = 1_000
 """Virtual ns after which the machine tries again to deliver an NMI to a CPU without a stack."""
 
@@ -51,7 +54,7 @@ The guest's handler ignores an NMI that comes within ten seconds of its last che
 """
 
 _KEPT = ("irqs_disabled", "call", "call_arg", "call_result")
-"""Fields of `cpu_local` that the machine keeps while an NMI runs."""
+"""Fields of `cpu_local` that the machine keeps while an NMI or a trap runs."""
 
 
 class Processor(Protocol):
@@ -177,6 +180,36 @@ def leave(vcpu: Processor, memory: Memory, regs: int) -> None:
     layout = vcpu.pt_regs
     vcpu.registers.pt_regs.write(layout.unpack(memory.read(regs, layout.size)))
     vcpu.local["irqs_disabled"] = 0
+
+
+def deliver_trap(
+    vcpu: Processor, memory: Memory, port: Port, names: Names, handler: int, ip: int
+) -> None:
+    """Have `vcpu` enter `handler(regs, ip)`: the instruction at `ip` trapped.
+
+    What the interrupted code has in `cpu_local` is kept above the registers. Raises
+    `MemoryFault` if its stack is unmapped.
+    """
+    abi, layout, local = port.facts.abi, vcpu.pt_regs, vcpu.local
+    kept = b"".join(local[name].tobytes() for name in _KEPT)
+    regs = vcpu.registers.sp - abi.red_zone - layout.size - len(kept)
+    regs -= regs % abi.stack_align
+    memory.write(regs, layout.pack(*vcpu.registers.pt_regs.read()) + kept)
+    vcpu.apply(enter(port, memory, names, handler, (regs, ip), regs, 0), memory)
+    local["call"] = 0
+    local["irqs_disabled"] = 1
+
+
+def leave_trap(vcpu: Processor, memory: Memory, regs: int) -> None:
+    """Resume what a trap has interrupted, with the registers at `regs`. Raises `MemoryFault`."""
+    layout, local = vcpu.pt_regs, vcpu.local
+    vcpu.registers.pt_regs.write(layout.unpack(memory.read(regs, layout.size)))
+    at = regs + layout.size
+    for name in _KEPT:
+        size = local[name].nbytes
+        raw = np.frombuffer(memory.read(at, size), local.dtype[name].base)
+        local[name] = raw if raw.size > 1 else raw[0]
+        at += size
 
 
 def nmi_stack(local: np.void) -> range:

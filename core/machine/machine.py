@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ..abi import LOCAL_PAGE_SIZE, LOCAL_PAGES
-from ..arch import Addresses, Port
+from ..arch import Addresses, Port, probes_of
 from ..crash import Access, Fault
 from ..errors import GuestError, GuestOops, MemoryFault, UsageError
 from ..memento import Restore, attributes, in_order
@@ -22,7 +22,7 @@ from .requests import Requests
 from .scheduler import Scheduler
 from .services import NoServices, Services
 from .snapshot import Snapshots
-from .symbols import NoSymbols, Symbols
+from .symbols import TRACER, NoSymbols, Symbols
 from .updates import Updates
 from .vcpu import State, Stop, Vcpu, Why
 
@@ -290,10 +290,15 @@ class Machine:
         known = facts.breakpoint
         if known is not None and number == known.interrupt:
             ip = vcpu.registers.pc - known.reported_at
-            if not self.services.breakpoint(vcpu.number, ip):
+            if not self.services.breakpoint(vcpu.number, ip) and not self._probed(vcpu, ip):
                 vcpu.registers.pc = ip
                 self._die(vcpu, Fault(Access.OTHER, detail="unexpected breakpoint"))
             return
+        probes = probes_of(self.port)
+        if probes is not None and number == probes.breakpoint.interrupt:
+            ip = vcpu.registers.pc - probes.breakpoint.reported_at
+            if self._probed(vcpu, ip):
+                return
         trap = facts.engine.traps.get(number)
         if trap is None:
             self._die(vcpu, Fault(Access.OTHER, detail=f"unexpected interrupt {number:#04x}"))
@@ -304,6 +309,17 @@ class Machine:
             vcpu.registers.pc -= trap.reported_at
         access = Access.ILLEGAL if trap.illegal else Access.OTHER
         self._die(vcpu, Fault(access, detail=trap.meaning))
+
+    def _probed(self, vcpu: Vcpu, ip: int) -> bool:
+        """Have the guest handle the breakpoint at `ip`. Return False if it is none of a kprobe."""
+        probes, entry = probes_of(self.port), self.symbols.address(interrupt.TRAP_ENTRY, TRACER)
+        if probes is None or entry is None or not self.services.kprobe(ip):
+            return False
+        try:
+            interrupt.deliver_trap(vcpu, self.memory, self.port, self.symbols, entry, ip)
+        except MemoryFault as error:
+            self._die(vcpu, Fault(Access.INTERRUPT, detail=f"no stack for a breakpoint: {error}"))
+        return True
 
     def _trapped_at(self, vcpu: Vcpu, number: int) -> int:
         """Return where `vcpu` raised trap `number`, if the engine does not say."""

@@ -32,6 +32,17 @@ LIMIT_NS = 10_000_000_000
 
 HOST_REQUEST = "host_request"
 
+_CALL_AS_CLIENT = "call_as_client"
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A process outside of the guest, for which the guest does something."""
+
+    pid: int
+    comm: str
+    """Its name, of at most 15 bytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Started:
@@ -53,6 +64,8 @@ class Requests:
         self._results: dict[int, int] = {}
         self.started: Started | None = None
         """The workload that `start_workload` has started, until it ends."""
+        self.client: Client | None = None
+        """Whose request is being served; None for those of the shell and the console."""
 
     # Requests, and waiting for the answer
 
@@ -76,6 +89,13 @@ class Requests:
             address, RequestKind.CALL, function=function, arguments=arguments, comm=comm
         )
         return self._wait(sequence, "the call", limit_ns)
+
+    def call_as_client(self, function: int, arguments: Sequence[int], comm: str) -> int:
+        """As `call`, but in a task with the pid and the name of `client`, if there is one."""
+        client, entry = self.client, self._host.symbols.address(_CALL_AS_CLIENT)
+        if client is None or entry is None or self._address() is None:
+            return self.call(function, arguments, comm)
+        return self.call(entry, (client.pid, function, *arguments), client.comm)
 
     def run_workload(self, name: str, count: int = 1, limit_ns: int = LIMIT_NS) -> int:
         """Run `count` rounds of the guest's workload `name` and return its result.

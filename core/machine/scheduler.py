@@ -37,6 +37,9 @@ SLICE_NS = 50_000
 OOPS_GRACE_NS = 1_000_000_000
 """Grace period, in virtual ns, for a run to finish after a vCPU has oopsed."""
 
+_LATE_NS = 4 * TICK_NS
+"""Virtual ns that turns follow each other while interrupts are due but disabled."""
+
 STOPS_A_TURN = 500
 """Calls and traps the machine answers in one turn, so that `stop` never waits for long."""
 
@@ -475,7 +478,8 @@ class Scheduler:
 
         The turns after it come at once, before `target` (virtual ns) and until `done()`, if
         nothing else happens between them. Return False if `stop` was called meanwhile.
-        If the engine halts at `halt_at`, the vCPU does not go idle.
+        A host call ends where the engine halts at `halt_at`: the vCPU does not go idle, and the
+        others have no turns until then.
         """
         if vcpu.state is State.IDLE and not self._guest.wake(vcpu):
             return True
@@ -486,15 +490,18 @@ class Scheduler:
         turn = Turn(vcpu, vcpu.interrupts.next_after(now, end))
         return self._resume(turn, halt_at, target, done)
 
-    def _slices(self, vcpu: Vcpu, target: int) -> Slices:
-        """Return the turns of `vcpu` between which nothing would happen, up to `target`."""
+    def _slices(self, vcpu: Vcpu, target: int, alone: bool) -> Slices:
+        """Return the turns of `vcpu` between which nothing would happen, up to `target`.
+
+        `alone`: no other vCPU has turns, whatever it waits for.
+        """
         if self._horizon is not None or self._wait is not None or self._slice != SLICE_NS:
             return Slices()
         due = vcpu.interrupts.next()
         # If they are disabled, other turns follow; `stop` must not wait for long.
-        late = max(due, vcpu.ticks) + TICK_NS
+        late = max(due, vcpu.ticks) + _LATE_NS
         limit = min(target, late if vcpu.interrupts.only_ticks else due)
-        for other in self._vcpus:
+        for other in () if alone else self._vcpus:
             if other is not vcpu and other.state in (State.RUNNING, State.IDLE):
                 # Of equals, the vCPU with the lowest number is next.
                 limit = min(limit, other.wake + (other.number > vcpu.number))
@@ -522,7 +529,7 @@ class Scheduler:
                     continue
                 deadline = horizon.next
             if target and not (handled and done()):
-                stop = vcpu.run(deadline, self._slices(vcpu, target))
+                stop = vcpu.run(deadline, self._slices(vcpu, target, halt_at is not None))
                 if vcpu.deadline > turn.deadline:  # it is in a later turn
                     turn.deadline, turn.stops = vcpu.deadline, STOPS_A_TURN
                 deadline = max(deadline, vcpu.deadline)

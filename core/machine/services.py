@@ -24,6 +24,10 @@ class Services(Protocol):
         """Handle the breakpoint at `ip`. Return False if the host did not set it."""
         ...
 
+    def kprobe(self, ip: int) -> bool:
+        """Return whether the guest handles the breakpoint at `ip`."""
+        ...
+
     def ftrace(self, call: Hypercall, cpu: int) -> int:
         """Do `FTRACE_INIT` or `FTRACE_UPDATE` for `cpu`, with every vCPU stopped."""
         ...
@@ -78,6 +82,10 @@ class NoServices:
         """Return False."""
         return False
 
+    def kprobe(self, ip: int) -> bool:
+        """Return False."""
+        return False
+
     def ftrace(self, call: Hypercall, cpu: int) -> int:
         """Return -ENODEV."""
         return -errno.ENODEV
@@ -129,6 +137,10 @@ class LateServices:
     def breakpoint(self, cpu: int, ip: int) -> bool:
         """Pass it on."""
         return self._services.breakpoint(cpu, ip)
+
+    def kprobe(self, ip: int) -> bool:
+        """Pass it on."""
+        return self._services.kprobe(ip)
 
     def ftrace(self, call: Hypercall, cpu: int) -> int:
         """Pass it on."""

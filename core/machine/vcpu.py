@@ -437,6 +437,8 @@ class Vcpu:
             with suppress(UcError):
                 raw = int.from_bytes(uc.mem_read(address, size), order)
                 reads.append(Read(self.registers.pc, address, size, raw))
+            if self._slots is not None:
+                self._slots.forget()
 
         hooks: list[int] = []
 

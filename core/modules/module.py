@@ -135,6 +135,8 @@ class Modules:
         self._kernel = kernel
         self._kallsyms = kallsyms
         self._ftrace = ftrace
+        self._coming: list[Callable[[str], None]] = []
+        self._gone: list[Callable[[int, int], None]] = []
 
     def save(self) -> Restore:
         """Return a function that restores which modules are loaded."""
@@ -192,6 +194,8 @@ class Modules:
             )
             module.linked = replace(module.linked, stubs=stubs)
             self.loaded.append(module)
+            for coming in self._coming:
+                coming(module.name)
             self._init(module)
         except GuestError:
             raise
@@ -199,6 +203,11 @@ class Modules:
             self._take_out(module)
             raise
         return module
+
+    def observe(self, coming: Callable[[str], None], gone: Callable[[int, int], None]) -> None:
+        """Call `coming` before a module's init runs, `gone` before its memory [start, end) goes."""
+        self._coming.append(coming)
+        self._gone.append(gone)
 
     def rmmod(self, name: str) -> None:
         """Run a module's exit and unload it.
@@ -437,6 +446,8 @@ class Modules:
 
     def _take_out(self, module: Module) -> None:
         """Remove a module's records, symbols, memory and translated code."""
+        for gone in self._gone:
+            gone(module.base, module.base + module.size)
         self._ftrace.module_release(module.name)
         self._kallsyms.remove(module.name)
         for part in module.linked.parts:

@@ -10,7 +10,17 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arch import Addresses, Edit, Effect, KernelText, Relocations, Sites, Stubs, Trampolines
+from ..arch import (
+    Addresses,
+    Edit,
+    Effect,
+    KernelText,
+    Probes,
+    Relocations,
+    Sites,
+    Stubs,
+    Trampolines,
+)
 from ..elf.relocate import RelocationAbi
 from ..encoding import Encoding
 from ..facts import AddressMap, Facts, Register
@@ -129,6 +139,11 @@ class BasePort:
     @property
     def trampolines(self) -> Trampolines | None:
         """None: all users share ftrace_caller."""
+        return None
+
+    @property
+    def probes(self) -> Probes | None:
+        """None: kprobes are at call sites only."""
         return None
 
     def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:

@@ -114,6 +114,7 @@ class Boot:
         array = TraceArray(machine, kallsyms, ftrace, ring)
         services.connect(TracingServices(ftrace, array))
         modules = Modules(machine, image, kallsyms, ftrace)
+        modules.observe(array.kprobes.module_coming, array.kprobes.module_gone)
         disassembler = Disassembler(facts, kallsyms)
         addresses = AddressReader(facts, kallsyms)
         files = LoadedFiles(image, modules)

@@ -63,9 +63,13 @@ class TracingServices(FtraceServices):
         super().__init__(ftrace)
         self._array = array
 
+    def kprobe(self, ip: int) -> bool:
+        """Return whether a kprobe has set the breakpoint at `ip`, or had set it."""
+        return self._array.kprobes.kprobes.trapped(ip)
+
     def trace_control(self, cpu: int, probe: int, ip: int, parent_ip: int) -> int:
         """Execute the command that set_ftrace_filter has set for a function."""
-        return self._array.commands.control(cpu, probe, ip, parent_ip)
+        return self._array.control(cpu, probe, ip, parent_ip)
 
     def callers(self, vcpu: Vcpu, ip: int, *, back: bool = False) -> Sequence[int]:
         """Return a traced function and its callers, as the return addresses of their calls."""

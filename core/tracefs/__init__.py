@@ -11,12 +11,15 @@ from .cmdlines import files as cmdline_files
 from .errorlog import files as error_files
 from .events import files as event_files
 from .events.pids import files as event_pid_files
+from .events.synthetic import files as synth_files
 from .filters import FilterFile
 from .filters import files as filter_files
 from .functions import FunctionTable
 from .functions import files as function_files
 from .graph import files as graph_files
 from .instances import Instances
+from .kprobes import debug_files as kprobe_debug_files
+from .kprobes import files as kprobe_files
 from .latency import files as latency_files
 from .options import files as option_files
 from .pids import files as pid_files
@@ -74,13 +77,20 @@ class TracefsTree(Tracefs):
                 **buffer_files(array),
                 **option_files(array),
                 **error_files(array.error_log),
-                **event_files(array, array.fprobes),
+                **event_files(array, array.dynamic_events),
+                **kprobe_files(array.kprobes),
+                **synth_files(array.synthetic),
                 **event_pid_files(array.event_pids, bits),
                 **stack_files(array.stack, kallsyms, bits),
             }
         )
         super().__init__(
-            root, lock, {"/proc": proc_files(array.stack, machine, ftrace, array.commands)}
+            root,
+            lock,
+            {
+                "/proc": proc_files(array.stack, machine, ftrace, array.commands),
+                **kprobe_debug_files(array.kprobes),
+            },
         )
 
     def save(self) -> Restore:

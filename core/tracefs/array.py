@@ -18,13 +18,20 @@ import numpy as np
 
 from ..arch import Addresses
 from ..errors import TracefsError
-from ..events.hist import Names
+from ..events.formats import EventFormat
+from ..events.hist import Hist
+from ..events.histtext import Names
+from ..events.synth import SynthEvent
 from ..ftrace.callers import Callers
 from ..ftrace.ftrace import Ftrace
+from ..ftrace.guestarray import GuestArray
+from ..ftrace.kprobes import Kprobes
 from ..ftrace.latency import TRACERS as LATENCY_TRACERS
 from ..ftrace.latency import LatencyTracer, MaxTrace
 from ..ftrace.ops import FtraceHash, FtraceOps
+from ..ftrace.opslist import SiteArea
 from ..ftrace.pids import followed
+from ..ftrace.probes import PART as PROBES_PART
 from ..ftrace.stacktrace import StackTracer
 from ..ftrace.tracepoint import Tracepoint
 from ..kernel.kallsyms import Kallsyms
@@ -39,16 +46,23 @@ from ..trace.text.dumptext import dump_text
 from ..trace.text.graphtext import graph_text
 from ..trace.text.textcontext import TextContext
 from ..trace.text.tracetext import TraceText
-from .basearray import FORKS, FUNCTION, NOP, BaseArray
+from .basearray import FORKS, FUNCTION, GUEST_OPTIONS, NOP, BaseArray
 from .commands import Commands
+from .dynevents import DynEvents
+from .eprobes import EventProbes
 from .event import TraceEvent
 from .events.eventfile import EventFiles
 from .events.kernel import KernelEvents
+from .events.marker import MarkerEvent
 from .events.pids import EventPids
+from .events.synthetic import SynthEvents
+from .events.triggers import Triggered
 from .fprobes import Fprobes
 from .graph import Graph
+from .kprobes import KprobeEvents
 from .latency import OVERWRITE, Latency
 from .pids import Pids
+from .probes import EventNumbers, ProbeEvent
 from .profile import Profile
 from .syscalls import Syscalls
 
@@ -61,9 +75,6 @@ RECORDING_NAMES = (FUNCTION_GRAPH, *LATENCY_TRACERS, FUNCTION)
 
 In the kernel, the latency tracers record them themselves, in their own probes.
 """
-
-PRINTK = "trace_printk_on"
-"""The guest variable for the option trace_printk."""
 
 FUNCTION_TRACE_CALL = "function_trace_call"
 """The guest function that the function tracer registers."""
@@ -92,6 +103,26 @@ class OtherArray(Protocol):
         """The tasks whose functions it traces."""
         ...
 
+    @property
+    def event_pids(self) -> Pids:
+        """The tasks whose events it writes."""
+        ...
+
+    @property
+    def commands(self) -> Commands:
+        """The commands of its set_ftrace_filter."""
+        ...
+
+    @property
+    def triggered(self) -> Sequence[Triggered]:
+        """Its events that can have triggers."""
+        ...
+
+    @property
+    def writing(self) -> bool:
+        """Whether a tracer or an event is on."""
+        ...
+
     def forget(self, ips: Addresses) -> None:
         """Remove call sites that no longer exist from all hashes."""
         ...
@@ -105,18 +136,22 @@ class TraceArray(BaseArray):
     ) -> None:
         function = kallsyms.address(FUNCTION_TRACE_CALL, TRACER)
         ops = None if function is None else FtraceOps("global_ops", function, pid=True)
-        super().__init__(machine, kallsyms, ftrace, ring, ops)
+        guest = GuestArray.top(machine.memory, kallsyms)
+        super().__init__(machine, kallsyms, ftrace, ring, ops, guest)
         self._follower = Follower(ring)
         self._forks = [
             Tracepoint.find(machine.memory, kallsyms, name, PID_FOLLOW) for name in FORK_POINTS
         ]
         self.others: tuple[OtherArray, ...] = ()
         """The other trace arrays: the instances."""
+        self.outside: frozenset[int] = frozenset()
+        """Pids that do not end with a guest task: those of processes outside of the guest."""
         self.graph = Graph(machine, kallsyms, ftrace)
         self.callers = Callers(machine, ftrace)
         self.stack = StackTracer(machine, ftrace, kallsyms, self.callers)
         self.profile = Profile(machine, kallsyms, ftrace, self.graph)
-        self.event_files = EventFiles(machine, kallsyms, self.error_log)
+        self.event_files = EventFiles(machine, guest, self.error_log)
+        self.marker = MarkerEvent(self.event_files, self, machine.port.facts.pointer_size)
         self.syscalls = Syscalls(
             *(machine, kallsyms, ftrace, ring, self.event_files, self),
             self._update_record_cmd,
@@ -124,16 +159,29 @@ class TraceArray(BaseArray):
         self.kernel_events = KernelEvents(
             *(machine, kallsyms, self.event_files, self, self._event_switched)
         )
-        taken = {f"{event.group}/{event.name}" for event in (*self.kernel_events, *self.syscalls)}
-        callbacks = (self._reset_all, self._update_record_cmd)
-        self.fprobes = Fprobes(
-            *(ftrace, kallsyms, ring, self.event_files, self, taken, *callbacks),
+        self.dynamic_events = DynEvents(self._reset_all)
+        kprobes, numbers = Kprobes(machine, kallsyms, ftrace), EventNumbers()
+        self.kprobes = KprobeEvents(
+            *(kprobes, ftrace, self._event_switched),
+            *(self.event_files, self, kallsyms, self.dynamic_events, numbers),
             self.error_log,
         )
-        self.event_pids = EventPids(self.event_files, kallsyms)
+        self.eprobes = EventProbes(
+            *(kprobes, self.event_files, self, kallsyms, self.dynamic_events, numbers),
+            self.error_log,
+        )
+        self.fprobes = Fprobes(
+            *(ftrace, kallsyms, ring, self.event_files, self, self.dynamic_events),
+            *(self._update_record_cmd, self.error_log),
+        )
+        self.synthetic = SynthEvents(
+            *(self.event_files, self, self.dynamic_events, self._hists, self._event_switched)
+        )
+        self.event_pids = EventPids(self.event_files)
         tracer = LatencyTracer(machine, kallsyms)
         self.latency = Latency(tracer, self.snapshot, machine.memory, kallsyms)
-        self.commands = Commands(machine, ftrace, self.snapshot, self)
+        area = SiteArea(machine.port.facts, machine.memory, "func_probes", PROBES_PART)
+        self.commands = Commands(machine, ftrace, self.snapshot, self, guest, area)
 
     def follow_others(self) -> None:
         """Record names of tasks, and follow their forks, if any trace array wants it."""
@@ -146,24 +194,32 @@ class TraceArray(BaseArray):
 
     def follow_task(self, pid: int, parent: int) -> None:
         """Add `pid`, which `parent` has forked, to lists of pids, or with 0 remove it."""
+        if not parent and pid in self.outside:
+            return
         lists: list[Pids] = [self.ftrace.pids] if self.options["function-fork"] else []
         lists += [self.event_pids] if self.options["event-fork"] else []
         lists += [each.pids for each in self.others if each.options["function-fork"]]
+        lists += [each.event_pids for each in self.others if each.options["event-fork"]]
         for each in lists:
             pids, notrace = (followed(old, pid, parent) for old in (each.pids, each.notrace))
             if (pids, notrace) != (each.pids, each.notrace):
                 with suppress(TracefsError):
                     each.set(pids, notrace)
 
-    def set_tracing_on(self, on: bool) -> None:
-        """Start or stop writing events."""
-        self.commands.probes.set_tracing_on(on)
-        super().set_tracing_on(on)
+    def control(self, cpu: int, probe: int, ip: int, parent_ip: int) -> int:
+        """Execute the command of the guest's `probe` in its trace array, as `Commands.control`."""
+        for commands in (self.commands, *(other.commands for other in self.others)):
+            if commands.probes.command_at(probe) is not None:
+                return commands.control(cpu, probe, ip, parent_ip)
+        return -errno.EINVAL
 
     def save(self) -> Restore:
         """Return a function that restores tracer, events and settings, after `ftrace`."""
-        owned = (self.graph, self.stack, self.profile, self.syscalls, self.fprobes)
-        owned_too = (self.event_files, self.event_pids, self.kernel_events, self.latency)
+        owned = (self.graph, self.stack, self.profile, self.syscalls, self.dynamic_events)
+        owned_too = (
+            *(self.marker, self.event_files, self.event_pids, self.kernel_events, self.latency),
+            *(self.fprobes, self.kprobes, self.eprobes, self.synthetic),
+        )
         kept = in_order(attributes(self, "others"), self.commands.save())
         return in_order(super().save(), kept, *(each.save() for each in (*owned, *owned_too)))
 
@@ -176,7 +232,36 @@ class TraceArray(BaseArray):
     @property
     def events(self) -> Sequence[TraceEvent]:
         """All events that exist now."""
-        return [*self.kernel_events, *self.syscalls, *self.fprobes]
+        own = (*self.kernel_events, *self.syscalls)
+        return [*own, *self.fprobes, *self.synthetic, *self._probe_events]
+
+    def _hists(self) -> Iterator[Hist]:
+        """Yield the histograms of all events, here and in instances."""
+        for events in (self.triggered, *(other.triggered for other in self.others)):
+            for event in events:
+                yield from event.triggers.hists
+
+    def synth_event(self, name: str) -> SynthEvent | None:
+        """Return a synthetic event."""
+        found = self.synthetic.find(name)
+        return None if found is None else found.definition
+
+    def synth_address(self, event: SynthEvent) -> int:
+        """Return the address of a synthetic event's `struct synth_event`."""
+        found = self.synthetic.find(event.name)
+        assert found is not None
+        return found.address
+
+    @property
+    def triggered(self) -> Sequence[Triggered]:
+        """All events that can have triggers."""
+        return [*self.events, self.marker]
+
+    @property
+    def writing(self) -> bool:
+        """Whether a tracer or an event is on, here or in an instance."""
+        own = self.tracer != NOP or any(event.on for event in self.events)
+        return own or any(other.writing for other in self.others)
 
     def set_tracer(self, name: str) -> None:
         """Switch to the tracer `name` and empty the buffer; no effect if it is on already.
@@ -214,12 +299,21 @@ class TraceArray(BaseArray):
     @property
     def all_options(self) -> Mapping[str, bool]:
         """All options, including those of every tracer, and whether they are on."""
-        return {**self.options, **self.graph.options, **self.function_options}
+        return {
+            **self.options,
+            **self.graph.options,
+            **self.function_options,
+            **self.nop_options,
+        }
 
     @property
     def tracer_options(self) -> Mapping[str, bool]:
         """The options of the current tracer."""
-        own = {FUNCTION_GRAPH: self.graph.options, FUNCTION: self.function_options}
+        own = {
+            FUNCTION_GRAPH: self.graph.options,
+            FUNCTION: self.function_options,
+            NOP: self.nop_options,
+        }
         return own.get(self.tracer, {})
 
     def set_option(self, name: str, value: bool) -> None:
@@ -230,6 +324,9 @@ class TraceArray(BaseArray):
         if name in self.function_options:
             self._set_function_option(name, value)
             return
+        if name in self.nop_options:
+            self._set_nop_option(name, value)
+            return
         if name not in self.options or (name == OVERWRITE and self.latency.on and not value):
             raise TracefsError(errno.EINVAL)
         with self.ftrace.change() as undo:
@@ -239,15 +336,9 @@ class TraceArray(BaseArray):
                 self._update_registration(undo)
         if name == OVERWRITE:
             self.ring.set_overwrite(value)
-        elif name == "trace_printk":
-            self._set_printk(value)
+        elif name in GUEST_OPTIONS and self.guest is not None:
+            self.guest.set_flag(GUEST_OPTIONS[name], value)
         self.follow_others()
-
-    def _set_printk(self, on: bool) -> None:
-        """Let messages of the kernel into the trace, or not."""
-        address = self.kallsyms.address(PRINTK, TRACER)
-        if address is not None:
-            self.machine.memory.write_int(address, on, 4)
 
     def _function(self) -> int | None:
         """Return the guest function for the current tracer; None if the guest lacks it."""
@@ -266,6 +357,7 @@ class TraceArray(BaseArray):
         super().forget(ips)
         for other in self.others:
             other.forget(ips)
+            other.commands.forget(ips)
         self.graph.forget(ips)
         self.commands.forget(ips)
         self.stack.forget(ips)
@@ -325,7 +417,7 @@ class TraceArray(BaseArray):
             super().context(in_buffer, overrun, section),
             fprobes=self.fprobes.by_number(),
             syscalls=self.syscalls.by_number,
-            events=self.kernel_events.by_number,
+            events=self._formats(),
         )
 
     def _switch(self, name: str) -> None:
@@ -384,6 +476,16 @@ class TraceArray(BaseArray):
         wanted = self.tracer in (FUNCTION, *LATENCY_TRACERS) and self.options["function-trace"]
         self._register(wanted, undo)
 
+    @property
+    def _probe_events(self) -> Sequence[ProbeEvent]:
+        return (*self.kprobes.events, *self.eprobes.events)
+
+    def _formats(self) -> Mapping[int, EventFormat]:
+        """Return what printing events needs, by their types."""
+        addresses = self.options["sym-addr"]
+        probed = {each.number: each.format(addresses) for each in self._probe_events}
+        return {**self.kernel_events.by_number, **self.synthetic.by_number, **probed}
+
     def allocate_snapshot(self) -> None:
         """Make a spare buffer if none exists."""
         self.ring.expand()
@@ -398,9 +500,7 @@ class TraceArray(BaseArray):
                 return self.kallsyms.format(address)
             return self.kallsyms.names_of(np.array([address], np.uint64))[0]
 
-        return Names(
-            symbol, self.cmdlines(), {each.syscall.nr: each.syscall.name for each in calls}
-        )
+        return Names(symbol, {each.syscall.nr: each.syscall.name for each in calls})
 
     def _event_switched(self, on: bool) -> None:
         """Prepare the buffers for an event that goes on, or note that one went off."""
@@ -414,7 +514,7 @@ class TraceArray(BaseArray):
         tracing = (
             self.tracer in RECORDING_NAMES
             or (events and self.options["record-cmd"])
-            or any(other.tracer != NOP for other in self.others)
+            or any(other.writing for other in self.others)
         )
         self.ring.set_record_tgid(events and self.options["record-tgid"])
         self.ring.set_record_cmd(tracing)

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from types import MappingProxyType
 
+from ..abi import TraceIter
 from ..arch import Addresses
 from ..errors import TracefsError
 from ..ftrace.ftrace import Ftrace
+from ..ftrace.guestarray import GuestArray
 from ..ftrace.latency import MaxTrace
 from ..ftrace.ops import FtraceHash, FtraceOps
 from ..kernel.kallsyms import Kallsyms
@@ -27,6 +29,7 @@ from .cmdlines import SavedTasks
 from .errorlog import ErrorLog
 from .latency import FORMAT, OVERWRITE, kernel_release
 from .snapshot import Snapshot
+from .traces import BLOCK, PAUSE_ON_TRACE
 
 NOP = "nop"
 FUNCTION = "function"
@@ -38,7 +41,7 @@ RAW_MIN, RAW_MAX = 4, 3 * 1024
 """Least and most bytes of a write to trace_marker_raw; the kernel keeps `MARK_SIZE` of them."""
 
 MARKER_COMM = "sh"
-"""Name of the task that writes to trace_marker."""
+"""Name of the task that writes to trace_marker for the shell and the console."""
 
 BUFFER_PERCENT = 50
 """Percentage of a full buffer at which poll first finds a CPU's pipe readable."""
@@ -54,8 +57,10 @@ OPTIONS: Mapping[str, bool] = MappingProxyType(
         "verbose": False,
         "raw": False,
         "hex": False,
+        BLOCK: False,
         "trace_printk": True,
         "annotate": True,
+        "printk-msg-only": False,
         "context-info": True,
         FORMAT: False,
         "record-cmd": True,
@@ -65,13 +70,25 @@ OPTIONS: Mapping[str, bool] = MappingProxyType(
         "irq-info": True,
         "markers": True,
         "event-fork": False,
+        PAUSE_ON_TRACE: False,
         "function-trace": True,
         "function-fork": False,
+        "stacktrace": False,
     }
 )
 """The supported options, in the kernel's order and with its defaults."""
 
-TOP_OPTIONS = ("trace_printk", "record-cmd")
+NOP_OPTIONS: Mapping[str, bool] = MappingProxyType(
+    {"test_nop_accept": False, "test_nop_refuse": False}
+)
+"""The options of `nop`, an example for who writes a tracer: it refuses to change one of them."""
+
+GUEST_OPTIONS: Mapping[str, TraceIter] = MappingProxyType(
+    {"trace_printk": TraceIter.PRINTK, "stacktrace": TraceIter.STACKTRACE}
+)
+"""The options that the guest obeys."""
+
+TOP_OPTIONS = ("trace_printk", "printk-msg-only", "record-cmd")
 """Those that only the top array has."""
 
 FORKS = ("function-fork", "event-fork")
@@ -83,10 +100,14 @@ FUNCTION_OPTIONS: Mapping[str, bool] = MappingProxyType({FUNC_STACK_TRACE: False
 
 _TEXT = ("print-parent", "sym-offset", "sym-addr", "verbose", "raw", "hex")
 _TEXT_OPTIONS = (*_TEXT, "annotate", "record-tgid", "context-info", "irq-info")
+_NOP_SAYS = "nop_{name} flag set to {value:d}: we {verb}. Now cat trace_options to see the result"
 
 
 class BaseArray:
     """A trace array without what only the top one has; its function tracer may be missing."""
+
+    prefix = ""
+    """How the guest's functions of its function tracer begin."""
 
     def __init__(
         self,
@@ -95,10 +116,9 @@ class BaseArray:
         ftrace: Ftrace,
         ring: RingBuffer,
         ops: FtraceOps | None,
-        *,
-        address: int = 0,
+        guest: GuestArray | None,
     ) -> None:
-        """`address` is that of the guest's `struct trace_array`, 0 for the top array."""
+        """`guest` is None for a kernel that cannot be traced."""
         self.machine = machine
         self.kallsyms = kallsyms
         self.ftrace = ftrace
@@ -111,17 +131,23 @@ class BaseArray:
         self.buffer_percent = BUFFER_PERCENT
         self.options = dict(OPTIONS)
         self.function_options = dict(FUNCTION_OPTIONS)
+        self.nop_options = dict(NOP_OPTIONS)
+        self._pauses = 0
         self.error_log = ErrorLog(lambda: max(vcpu.ticks for vcpu in machine.vcpus))
         self.snapshot = Snapshot(ring, self)
         self.tasks = SavedTasks(machine, kallsyms)
-        self._address = address
+        self.guest = guest
+        """Its `struct trace_array` in the guest."""
+        if guest is not None:
+            guest.set("tracing_is_on", 1)
+            guest.set_flag(TraceIter.PRINTK, True)
         self._clocks = TraceClocks(machine, kallsyms)
         self._registered = False
 
     def save(self) -> Restore:
         """Return a function that restores tracer and settings, after `ftrace`."""
         kept = ("tracer", "tracing_on", "clock", "tracing_cpumask", "_registered", "buffer_percent")
-        parts = [attributes(self, *kept, "options", "function_options")]
+        parts = [attributes(self, *kept, "options", "function_options", "nop_options")]
         if self.ops is not None:
             parts.append(self.ops.save())
         return in_order(*parts, self.error_log.save(), self.snapshot.save())
@@ -136,6 +162,8 @@ class BaseArray:
     def set_tracing_on(self, on: bool) -> None:
         """Start or stop writing events."""
         self.tracing_on = on
+        if self.guest is not None:
+            self.guest.set("tracing_is_on", on)
         self._update_recording()
 
     def set_cpumask(self, mask: int) -> None:
@@ -143,9 +171,14 @@ class BaseArray:
         self.tracing_cpumask = mask & ((1 << self.cpus) - 1)
         self._update_recording()
 
+    def pause(self, on: bool) -> None:
+        """Write no events, though `tracing_on` stays as it is, until all who paused have ended."""
+        self._pauses += 1 if on else -1
+        self._update_recording()
+
     def _update_recording(self) -> None:
         for cpu in range(self.cpus):
-            on = self.tracing_on and bool(self.tracing_cpumask >> cpu & 1)
+            on = self.tracing_on and bool(self.tracing_cpumask >> cpu & 1) and not self._pauses
             self.ring.set_recording(on, cpu)
 
     @property
@@ -184,14 +217,12 @@ class BaseArray:
         self.snapshot.clear()
 
     def mark(self, text: str) -> None:
-        """Make the guest write `text` as events, one for each `MARK_SIZE` bytes.
+        """Make the guest write `text` as events, one line for each `MARK_SIZE` bytes.
 
         Raises `TracefsError` (EBADF: recording is off, ENODEV: the kernel does not support
         it) and `GuestError`.
         """
         data = text.encode("utf-8", "surrogateescape")
-        if not data.endswith(b"\n"):
-            data += b"\n"
         for start in range(0, len(data), MARK_SIZE):
             self._write_mark("tracing_mark_write", data[start : start + MARK_SIZE])
 
@@ -207,15 +238,15 @@ class BaseArray:
     def _write_mark(self, name: str, data: bytes) -> None:
         """Have the guest function `name` write `data`."""
         function = self.kallsyms.address(name, TRACER)
-        if function is None:
+        if function is None or self.guest is None:
             raise TracefsError(errno.ENODEV)
         memory = self.machine.memory
         place = self.machine.port.facts.map.host_stack + _MARK_OFFSET
         if memory.region_at(place) is None:
             memory.map(place, MARK_SIZE * _MARK_PAGES, "trace_marker", executable=False)
         memory.write(place, data)
-        arguments = (place, len(data), self._address)
-        result = self.machine.requests.call(function, arguments, MARKER_COMM)
+        arguments = (place, len(data), self.guest.address)
+        result = self.machine.requests.call_as_client(function, arguments, MARKER_COMM)
         if result >> (8 * memory.pointer_size - 1):
             raise TracefsError(errno.EBADF)
 
@@ -225,7 +256,18 @@ class BaseArray:
     def function_trace_call(self) -> str:
         """The guest function that the function tracer registers, by its options."""
         stack = "stack_" if self.function_options[FUNC_STACK_TRACE] else ""
-        return f"{'array_' if self._address else ''}function_{stack}trace_call"
+        return f"{self.prefix}function_{stack}trace_call"
+
+    def _set_nop_option(self, name: str, value: bool) -> None:
+        """Change an option of `nop`, or refuse, and say so in the kernel's log (`nop_set_flag`)."""
+        refused = name != "test_nop_accept"
+        short, verb = name.removeprefix("test_nop_"), "refuse" if refused else "accept"
+        now = max(vcpu.ticks for vcpu in self.machine.vcpus)
+        said = _NOP_SAYS.format(name=f"test_{short}", value=value, verb=verb)
+        self.machine.dmesg.write(now, said)
+        if refused:
+            raise TracefsError(errno.EINVAL)
+        self.nop_options[name] = value
 
     def _set_function_option(self, name: str, value: bool) -> None:
         """Change the function that the tracer registers; if it is on, register it again."""
@@ -286,6 +328,13 @@ class BaseArray:
 
     # Text
 
+    @property
+    def _message_only(self) -> bool:
+        """Whether rows of trace_printk and trace_marker show only the message."""
+        return self.options.get("trace_printk", False) and self.options.get(
+            "printk-msg-only", False
+        )
+
     def cmdlines(self) -> Mapping[int, str]:
         """Return the names of tasks by pid, as the guest saved them."""
         return self.tasks.names()
@@ -323,6 +372,7 @@ class BaseArray:
             section = section or MaxTrace(time_start=self.ring.time_start)
             latency = LatencyFormat(kernel_release(self.machine.memory, self.kallsyms), section)
         options = {name.replace("-", "_"): self.options[name] for name in _TEXT_OPTIONS}
+        options["printk_msg_only"] = self._message_only
         return TextContext(
             symbols=self.kallsyms,
             options=TextOptions(**options),

@@ -8,25 +8,25 @@ kernel/trace/trace_dynevent.c, kernel/trace/trace_fprobe.c.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from ..abi import FIRST_EVENT_ID, LAST_EVENT_ID
 from ..errors import CommandError, TracefsError
-from ..events.fprobe import Fprobe, parse, parse_removal, refused
+from ..events.fprobe import Fprobe, parse, refused
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.ops import FtraceHash, FtraceOps
 from ..kernel.kallsyms import Kallsyms
 from ..machine.symbols import TRACER
 from ..memento import Restore, attributes, in_order
 from ..trace.buffer.ringbuffer import RingBuffer
+from .dynevents import RESERVED, DynEvents
 from .errorlog import ErrorLog
 from .event import COMMON_SIZE, Field
-from .events.eventfile import EventFile, EventFiles
-from .events.filters import EventFilter
-from .events.triggers import EventTriggers, TriggerServices
+from .events.eventfile import EventFiles
+from .events.switched import SwitchedEvent
+from .events.triggers import TriggerServices
 
 FUNCTION = "fentry_trace_func"
 """The guest function that writes a hit."""
@@ -35,21 +35,47 @@ SUBSYSTEM = "trace_fprobe"
 """Name of the parser in error_log."""
 
 
-class FprobeEvent:
+class FprobeEvent(SwitchedEvent):
     """The event of one definition."""
 
     def __init__(self, fprobes: Fprobes, fprobe: Fprobe, number: int) -> None:
         self._fprobes = fprobes
         self.fprobe = fprobe
-        self.number = number
-        """Number of its type in the ring buffer."""
-        self.file = EventFile(fprobes.files, number, self._attach)
-        fields = self._filterable
-        self.filter = EventFilter(fprobes.files, number, fields)
-        self.triggers = EventTriggers(fprobes.files, self.file, fields, fprobes.services)
+        super().__init__(fprobes.files, fprobes.services, number, self._filterable)
         self.ops: FtraceOps | None = None
         """The ops that is registered while the event is on."""
-        self.was_on = False
+
+    @property
+    def line(self) -> str:
+        """The definition as the files list it."""
+        return self.fprobe.line
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is in use: on in a trace array, or the event of an event probe."""
+        return self.file.attached or self._fprobes.dynamic.probed(self)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether its hits may be in the buffers."""
+        return self.file.was_attached
+
+    @property
+    def probes(self) -> None:
+        """It is attached to no event."""
+        return None
+
+    def matches(self, group: str | None, event: str, words: Sequence[str]) -> bool:
+        """Return whether a removal means this one."""
+        named = group in (None, self.group) and event in ("", self.name)
+        return named and self.line.split()[1:][: len(words)] == list(words)
+
+    def release(self) -> None:
+        """Remove it. Raises `TracefsError` (EBUSY) while it is in use."""
+        if self.busy:
+            raise TracefsError(errno.EBUSY)
+        self.clear()
+        self._fprobes.dynamic.remove(self)
 
     @property
     def group(self) -> str:
@@ -60,11 +86,6 @@ class FprobeEvent:
     def name(self) -> str:
         """The event name in its definition."""
         return self.fprobe.event
-
-    @property
-    def on(self) -> bool:
-        """Whether its function is probed."""
-        return self.ops is not None
 
     @property
     def fields(self) -> list[Field]:
@@ -81,12 +102,12 @@ class FprobeEvent:
         """How its arguments are printed."""
         return self.fprobe.print_fmt(self._fprobes.registers, 8 * self._fprobes.pointer_size)
 
-    def switch(self, on: bool) -> None:
-        """Switch the event on or off, as `Fprobes.switch`."""
-        self.file.enable(on)
-
     def _attach(self, on: bool) -> None:
         self._fprobes.switch(self, on)
+
+    def save(self) -> Restore:
+        """Return a function that restores the event, and whether its function is probed."""
+        return in_order(attributes(self, "ops"), super().save())
 
     @property
     def _filterable(self) -> list[Field]:
@@ -110,103 +131,69 @@ class Fprobes:
         ring: RingBuffer,
         files: EventFiles,
         services: TriggerServices,
-        taken: Collection[str],
-        reset: Callable[[], None],
+        dynamic: DynEvents,
         switched: Callable[[], None],
         errors: ErrorLog,
     ) -> None:
-        """Take over the callbacks and the group/event names `taken` by other events.
-
-        `reset` drops all recorded events; `switched` is called after an event went on or off.
-        """
+        """`switched` is called after an event went on or off."""
         facts = ftrace.port.facts
         self.files = files
         self.services = services
         self.pointer_size = facts.pointer_size
         self.big_endian = facts.byteorder == "big"
         self.registers = [register.name for register in facts.abi.pt_regs]
-        self._taken = {"enable", *taken}
+        self.dynamic = dynamic
         self._ftrace = ftrace
         self._kallsyms = kallsyms
         self._ring = ring
-        self._reset = reset
         self._switched = switched
         self._errors = errors
-        self._events: list[FprobeEvent] = []
         self._next = FIRST_EVENT_ID
+        dynamic.add_type(self)
 
     def save(self) -> Restore:
         """Return a function that restores the definitions and which of them are on."""
-        states: Iterable[Restore] = (attributes(event, "ops", "was_on") for event in self._events)
-        states = chain(states, (event.file.save() for event in self._events))
-        states = chain(states, (event.filter.save() for event in self._events))
-        states = chain(states, (event.triggers.save() for event in self._events))
-        return in_order(attributes(self, "_events", "_next"), *states)
+        return in_order(attributes(self, "_next"), *(each.save() for each in self))
 
     def __iter__(self) -> Iterator[FprobeEvent]:
-        return iter(self._events)
+        return (each for each in self.dynamic.all() if isinstance(each, FprobeEvent))
+
+    def owns(self, event: object) -> bool:
+        """Return whether it is an fprobe."""
+        return isinstance(event, FprobeEvent)
 
     def by_number(self) -> Mapping[int, Fprobe]:
         """Return the definitions by the number of their type."""
-        return {event.number: event.fprobe for event in self._events}
+        return {event.number: event.fprobe for event in self}
 
-    def command(self, line: str) -> None:
-        """Execute one line written to dynamic_events: add or remove a definition.
+    def create(self, words: Sequence[str]) -> bool:
+        """Add the definition in `words`; return False if it is of another kind.
 
-        Raises `TracefsError`: EINVAL with a reason, ENOENT for a missing function or event,
-        EADDRNOTAVAIL if several functions have the name, EEXIST, EBUSY.
+        Raises `TracefsError`: EINVAL with a reason, ENOENT for a missing function,
+        EADDRNOTAVAIL if several functions have the name, EEXIST.
         """
-        words = line.partition("#")[0].split()
-        if not words:
-            return
+        if words[0][0] != "f":
+            return False
         try:
-            self._execute(words)
+            self._define(words)
         except CommandError as error:
             self._errors.add_command(SUBSYSTEM, words, error)
             raise
+        return True
 
-    def _execute(self, words: list[str]) -> None:
-        if words[0][0] in "-!":
-            self._remove(words)
-            return
+    def _define(self, words: Sequence[str]) -> None:
         facts = self._ftrace.port.facts
         fprobe = parse(words, facts.abi, facts.pointer_size)
         self._site(fprobe.symbol)
-        taken = {*self._taken, *(event.fprobe.name for event in self._events)}
-        if taken & {fprobe.name, fprobe.event, fprobe.group}:
+        if (fprobe.group, fprobe.event) in {
+            (event.group, event.name) for event in self.services.events
+        } or {fprobe.group, fprobe.event} & RESERVED:
             reason = "Given group/event name is already used by another event"
             raise refused(reason, fprobe.name, errno.EEXIST)
         if self._next > LAST_EVENT_ID:
             raise TracefsError(errno.ENODEV, "Too many event types")
-        self._events.append(FprobeEvent(self, fprobe, self._next))
+        self.dynamic.add(FprobeEvent(self, fprobe, self._next))
         self._next += 1
-
-    def clear(self) -> None:
-        """Remove all definitions; EBUSY, with none removed, while one of them is on."""
-        self._drop(list(self._events))
-
-    def _remove(self, words: list[str]) -> None:
-        group, name = parse_removal(words[0])
-        chosen = [
-            event
-            for event in self._events
-            if event.fprobe.event == name and group in (None, event.fprobe.group)
-        ]
-        if not chosen:
-            raise TracefsError(errno.ENOENT)
-        self._drop(chosen)
-
-    def _drop(self, chosen: list[FprobeEvent]) -> None:
-        if any(event.on for event in chosen):
-            raise TracefsError(errno.EBUSY)
-        for event in chosen:
-            if event.filter.text:
-                event.filter.set("0")
-            event.triggers.clear()
-        self._events = [event for event in self._events if event not in chosen]
-        # The hits in the buffers could no longer be printed.
-        if any(event.was_on for event in chosen):
-            self._reset()
 
     def switch(self, event: FprobeEvent, on: bool) -> None:
         """Start or stop probing the function of `event`.
@@ -214,8 +201,6 @@ class Fprobes:
         Raises `TracefsError` (EINVAL if the port saves no registers, ENOENT if the function
         was unloaded, EBUSY with too many users, ENODEV) and `FtraceBug`.
         """
-        if on == event.on:
-            return
         if event.ops is not None:
             self._ftrace.unregister(event.ops)
             event.ops = None
@@ -236,7 +221,6 @@ class Fprobes:
         )
         self._ftrace.register(ops)
         event.ops = ops
-        event.was_on = True
         self._switched()
 
     def _site(self, symbol: str) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..abi import RB_PAGE_SIZE, TraceType
 from .event import COMMON_SIZE, Field, format_text
-from .tree import Directory, FixedFile, Node
+from .tree import Directory, File, FixedFile, Node
 
 HEADER_EVENT = """# compressed entry header
 \ttype_len    :    5 bits
@@ -144,12 +144,23 @@ def _placed(wanted: Sequence[tuple[str, str, int]]) -> Iterator[Field]:
         offset += size
 
 
-def files(long: int) -> Mapping[str, Node]:
-    """Return the files of this module in events/; a long of the guest has `long` bytes."""
+_WITH_ID = (TraceType.FN, TraceType.PRINT)
+"""The events with a file id (`FTRACE_ENTRY_REG`)."""
+
+
+def files(long: int, of_print: Mapping[str, File]) -> Mapping[str, Node]:
+    """Return the files of this module in events/; a long of the guest has `long` bytes.
+
+    `of_print` are those of the triggers of ftrace:print. The others have no triggers.
+    """
     events: dict[str, Node] = {
         each.name: Directory(
-            {"format": FixedFile(format_text(each))}
-            | ({"id": FixedFile(f"{int(each.number)}\n")} if each.number == TraceType.FN else {})
+            {
+                "format": FixedFile(format_text(each)),
+                "hist": FixedFile(""),
+                **({"id": FixedFile(f"{int(each.number)}\n")} if each.number in _WITH_ID else {}),
+                **(of_print if each.number == TraceType.PRINT else {}),
+            }
         )
         for each in layouts(long)
     }

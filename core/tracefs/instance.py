@@ -1,30 +1,43 @@
-"""An instance: a trace array with buffers, function tracer, filter and settings of its own.
+"""An instance: a trace array with buffers, function tracer, events, filter and settings of its own.
 
-Its guest memory comes from a pool: a `struct trace_array` with the descriptors of its buffers,
-the buffers, and the list of its pids. Source: trace_array_create(), __remove_instance() and
-trace_ok_for_array() in kernel/trace/trace.c, 6.1.
+Its guest memory comes from a pool: a `struct trace_array` with the descriptors of its buffers
+and the switches of its events, the buffers, the list of its pids, and the tables of its
+commands. Source: trace_array_create(), __remove_instance() and trace_ok_for_array() in
+kernel/trace/trace.c, 6.1.
 """
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
 from .. import abi
+from ..abi import TraceIter
 from ..errors import MemoryFault, TracefsError
+from ..events.histtext import Names
+from ..events.synth import SynthEvent
+from ..ftrace.guestarray import GuestArray
+from ..ftrace.latency import MaxTrace
 from ..ftrace.ops import FtraceOps
 from ..ftrace.pids import listed
-from ..machine.memory import Memory
 from ..machine.symbols import TRACER
 from ..memento import Restore, attributes, in_order
 from ..trace.buffer.contents import Contents
-from ..trace.buffer.pool import MemoryPool
+from ..trace.buffer.pool import MemoryPool, PoolTables
 from ..trace.buffer.ringbuffer import RingBuffer
 from ..trace.buffer.ringmemory import Descriptor
+from ..trace.text.textcontext import TextContext
 from .array import TraceArray
-from .basearray import FORKS, FUNCTION, NOP, TOP_OPTIONS, BaseArray
+from .basearray import FORKS, FUNCTION, GUEST_OPTIONS, NOP, TOP_OPTIONS, BaseArray
+from .commands import Commands
 from .event import TraceEvent
+from .events.eventfile import EventFiles
+from .events.marker import MarkerEvent
+from .events.pids import EventPids
+from .events.shared import SharedEvents
+from .events.triggers import Triggered
 from .latency import OVERWRITE
 
 FUNCTION_TRACE_CALL = "array_function_trace_call"
@@ -37,33 +50,27 @@ class _Descriptors:
     Each is made when it is asked for: its memory may have been mapped again since the last.
     """
 
-    def __init__(self, memory: Memory, address: int, cpus: int) -> None:
-        self._memory = memory
-        self._address = address
+    def __init__(self, guest: GuestArray, cpus: int) -> None:
+        self._guest = guest
         self._cpus = cpus
 
     def __len__(self) -> int:
         return self._cpus
 
     def __getitem__(self, cpu: int, /) -> Descriptor:
-        layout = abi.trace_array(self._memory.byteorder)
-        array = self._memory.view(self._address, layout.itemsize).view(layout)
-        view: Descriptor = array["buffers"][0, cpu : cpu + 1].reshape(())
-        return view
+        return self._guest.buffer(cpu)
 
 
 class InstancePids:
     """The tasks whose functions an instance traces; each tuple is ascending."""
 
-    def __init__(self, ring: RingBuffer, memory: Memory, pool: MemoryPool, array: int) -> None:
-        """`array` is the address of the guest's `struct trace_array`, which points to the list."""
+    def __init__(self, ring: RingBuffer, pool: MemoryPool, guest: GuestArray) -> None:
+        """`guest` points to the list."""
         self.pids: tuple[int, ...] = ()
         self.notrace: tuple[int, ...] = ()
         self._ring = ring
-        self._memory = memory
-        self._pool = pool
-        self._array = array
-        self._list = 0
+        self._guest = guest
+        self._list = PoolTables(pool, "instance_pids")
 
     def set(self, pids: Collection[int], notrace: Collection[int]) -> None:
         """Trace only `pids` (all tasks if empty) except `notrace`, from now on.
@@ -71,33 +78,29 @@ class InstancePids:
         Raises `TracefsError` (ENOMEM).
         """
         chosen, left_out = tuple(sorted({*pids})), tuple(sorted({*notrace}))
+        self._ring.settle()  # nobody reads the list before the last one
         address = 0
         if chosen or left_out:
-            order = "<" if self._memory.byteorder == "little" else ">"
-            words = listed(chosen, left_out).astype(f"{order}u8").tobytes()
             try:
-                address = self._pool.take(len(words), "instance_pids")
+                (address,) = self._list.write([listed(chosen, left_out)])
             except MemoryFault as error:
                 raise TracefsError(errno.ENOMEM) from error
-            self._memory.write(address, words)
-        self._ring.settle()  # nobody reads the old list any more
-        self._memory.write_int(self._array, address, 8)
-        self.free()
-        self.pids, self.notrace, self._list = chosen, left_out, address
+        self._guest.set("pids", address)
+        self.pids, self.notrace = chosen, left_out
 
     def free(self) -> None:
         """Give the memory of the list back."""
-        if self._list:
-            self._pool.give(self._list)
-        self._list = 0
+        self._list.free()
 
     def save(self) -> Restore:
         """Return a function that restores the pids."""
-        return attributes(self, "pids", "notrace", "_list")
+        return in_order(attributes(self, "pids", "notrace"), self._list.save())
 
 
 class Instance(BaseArray):
     """A trace array below instances/."""
+
+    prefix = "array_"
 
     def __init__(self, top: TraceArray, pool: MemoryPool, name: str) -> None:
         """Make it with the options of `top`. Raises `TracefsError` (ENOMEM), with nothing made."""
@@ -107,12 +110,13 @@ class Instance(BaseArray):
         self._pool = pool
         try:
             address = pool.take(abi.trace_array(memory.byteorder).itemsize, "instance")
+            guest = GuestArray(memory, address)
         except MemoryFault as error:
             raise TracefsError(errno.ENOMEM) from error
         try:
             ring = RingBuffer(
                 memory,
-                _Descriptors(memory, address, cpus),
+                _Descriptors(guest, cpus),
                 top.ring.layout,
                 pool,
                 now=self.now,
@@ -130,21 +134,33 @@ class Instance(BaseArray):
             raise
         function = top.kallsyms.address(FUNCTION_TRACE_CALL, TRACER)
         ops = None if function is None else FtraceOps(f"{name}_ops", function, op=address)
-        super().__init__(top.machine, top.kallsyms, top.ftrace, ring, ops, address=address)
-        self.pids = InstancePids(ring, memory, pool, address)
+        super().__init__(top.machine, top.kallsyms, top.ftrace, ring, ops, guest)
+        self._address = address
+        self._tables = PoolTables(pool, "instance_probes")
+        self.pids = InstancePids(ring, pool, guest)
+        self.event_files = EventFiles(top.machine, guest, self.error_log, top.event_files.blocks)
+        self.event_pids = EventPids(self.event_files)
+        self.marker = MarkerEvent(self.event_files, self, ring.layout.pointer_size)
+        self._events = SharedEvents(lambda: top.events, self.event_files, self)
+        self.commands = Commands(
+            *(top.machine, top.ftrace, self.snapshot, self, guest, self._tables),
+            top=top.commands,
+        )
         self.options = {
             name: on and name not in FORKS
             for name, on in top.options.items()
             if name not in TOP_OPTIONS
         }
         ring.set_overwrite(self.options[OVERWRITE])
+        guest.set_flag(TraceIter.STACKTRACE, self.options["stacktrace"])
 
     def save(self) -> Restore:
         """Return a function that restores its tracer, settings and buffers."""
-        return in_order(super().save(), self.ring.save(), self.pids.save())
+        parts = (self.ring, self.pids, self.event_pids, self._events, self.marker, self.commands)
+        return in_order(super().save(), *(each.save() for each in (*parts, self._tables)))
 
-    def free(self) -> None:
-        """Stop its tracer and give its memory back.
+    def stop(self) -> None:
+        """Stop its tracer, its commands and its events.
 
         Raises `TracefsError` (EBUSY if call sites still call it: a bug has shut ftrace off, or
         a change of them is being watched) and `FtraceBug`.
@@ -152,17 +168,65 @@ class Instance(BaseArray):
         if self.ftrace.disabled and self._registered:
             raise TracefsError(errno.EBUSY)
         self.set_tracer(NOP)
+        self.commands.clear()
         if self.ftrace.patcher.patch is not None:
             raise TracefsError(errno.EBUSY)
+        self._events.clear()
+        self.marker.triggers.clear()
+        self.event_pids.set((), ())
+
+    def free(self) -> None:
+        """Give its memory back, after `stop`, and after the guest has no pointer to it."""
         self.ring.settle()
         self.pids.free()
+        self._tables.free()
         self.ring.release()
         self._pool.give(self._address)
 
     @property
     def events(self) -> Sequence[TraceEvent]:
-        """Its events: none, since the guest writes events to the top array alone."""
-        return ()
+        """All events that exist now, with switches of its own."""
+        return self._events.events
+
+    @property
+    def triggered(self) -> Sequence[Triggered]:
+        """All events that can have triggers."""
+        return [*self.events, self.marker]
+
+    @property
+    def writing(self) -> bool:
+        """Whether its tracer or an event is on."""
+        return self.tracer != NOP or self._events.on
+
+    def dump(self, cpu: int | None = None) -> Iterator[str]:
+        """As that of the top array: `ftrace_dump` knows no other."""
+        return self._top.dump(cpu)
+
+    def allocate_snapshot(self) -> None:
+        """Make a spare buffer if none exists."""
+        self.snapshot.allocate()
+
+    def hist_names(self) -> Names:
+        """Return the names that histograms of events show."""
+        return self._top.hist_names()
+
+    def synth_event(self, name: str) -> SynthEvent | None:
+        """Return a synthetic event."""
+        return self._top.synth_event(name)
+
+    def synth_address(self, event: SynthEvent) -> int:
+        """Return the address of a synthetic event's `struct synth_event`."""
+        return self._top.synth_address(event)
+
+    def context(
+        self, in_buffer: int = 0, overrun: int = 0, section: MaxTrace | None = None
+    ) -> TextContext:
+        """Return what the rows of events need besides the events."""
+        events = self._top.context()
+        return replace(
+            super().context(in_buffer, overrun, section),
+            **{name: getattr(events, name) for name in ("fprobes", "syscalls", "events")},
+        )
 
     def tracers(self) -> tuple[str, ...]:
         """Return the names of the tracers that instances can have."""
@@ -204,17 +268,20 @@ class Instance(BaseArray):
     @property
     def all_options(self) -> Mapping[str, bool]:
         """All options, including those of every tracer, and whether they are on."""
-        return {**self.options, **self.function_options}
+        return {**self.options, **self.function_options, **self.nop_options}
 
     @property
     def tracer_options(self) -> Mapping[str, bool]:
         """The options of the current tracer."""
-        return self.function_options if self.tracer == FUNCTION else {}
+        return self.function_options if self.tracer == FUNCTION else self.nop_options
 
     def set_option(self, name: str, value: bool) -> None:
         """Change an option. Raises `TracefsError` (EINVAL: no such option) and `FtraceBug`."""
         if name in self.function_options:
             self._set_function_option(name, value)
+            return
+        if name in self.nop_options:
+            self._set_nop_option(name, value)
             return
         if name not in self.options:
             raise TracefsError(errno.EINVAL)
@@ -225,4 +292,6 @@ class Instance(BaseArray):
                 self._follow(undo)
         if name == OVERWRITE:
             self.ring.set_overwrite(value)
+        elif name in GUEST_OPTIONS and self.guest is not None:
+            self.guest.set_flag(GUEST_OPTIONS[name], value)
         self._top.follow_others()

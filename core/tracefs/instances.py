@@ -2,7 +2,7 @@
 
 Instances take their memory from a bounded pool. One of which files are open cannot be removed.
 Source: instance_mkdir(), instance_rmdir() and init_tracer_tracefs() in kernel/trace/trace.c,
-6.1; an instance has no events, commands of set_ftrace_filter or latency tracers here.
+6.1; an instance has no latency tracers here.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from .array import TraceArray
 from .buffers import files as buffer_files
 from .errorlog import files as error_files
 from .events.files import array_files as event_files
+from .events.pids import files as event_pid_files
 from .filters import FilterFile, function_files
 from .functions import FunctionTable
 from .instance import Instance
@@ -28,7 +29,7 @@ from .pids import files as pid_files
 from .snapshot import files as snapshot_files
 from .tracers import files as tracer_files
 from .traces import files as trace_files
-from .tree import Directory, File, Node, Owner
+from .tree import Directory, Node, Owner
 
 MOST_BYTES = 64 << 20
 """Most memory that all instances can take, in bytes."""
@@ -39,13 +40,14 @@ class InstanceDirectory(Directory, Owner):
 
     def __init__(self, instance: Instance, functions: FunctionTable) -> None:
         self.instance = instance
-        self.filters = function_files(instance, instance.ftrace, functions)
+        self.filters = function_files(instance, instance.ftrace, functions, instance.commands)
         bits = 8 * instance.machine.port.facts.pointer_size
         super().__init__(
             {
                 **tracer_files(instance),
                 **self.filters,
                 **pid_files(instance.pids, bits),
+                **event_pid_files(instance.event_pids, bits),
                 **trace_files(instance),
                 **snapshot_files(instance.ring, instance.snapshot),
                 **buffer_files(instance),
@@ -54,21 +56,12 @@ class InstanceDirectory(Directory, Owner):
                 **event_files(instance),
             }
         )
-        for file in _files(self):
-            file.owner = self
+        self.own(self)
 
     def save(self) -> Restore:
         """Return a function that restores the instance and the words that wait for a module."""
         waiting = (attributes(file, "waiting") for file in self.filters.values())
         return in_order(self.instance.save(), *waiting)
-
-
-def _files(directory: Directory) -> Iterator[File]:
-    for node in directory.entries.values():
-        if isinstance(node, File):
-            yield node
-        else:
-            yield from _files(node)
 
 
 class Instances(Directory):
@@ -106,12 +99,20 @@ class Instances(Directory):
             raise TracefsError(errno.ENOENT)
         if directory.opened:
             raise TracefsError(errno.EBUSY)
-        directory.instance.free()
+        directory.instance.stop()
         self._keep({each: made for each, made in self._made.items() if each != name})
+        directory.instance.free()
 
     def _keep(self, made: dict[str, InstanceDirectory]) -> None:
+        """Have these instances, which the guest finds one after the other."""
         self._made = made
-        self._top.others = tuple(each.instance for each in made.values())
+        self._top.others = others = tuple(each.instance for each in made.values())
+        following = 0
+        for each in (*reversed(others), self._top):
+            if each.guest is not None:
+                each.guest.set("next", following)
+                following = each.guest.address
+        self._top.follow_others()
 
     def save(self) -> Restore:
         """Return a function that restores which instances exist and their state."""

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import errno
 
-from ..errors import GuestError, TracefsError
+from ..errors import GuestError, MemoryFault, TracefsError
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.stacktrace import StackTracer
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from .commands import Commands
+from .latency import kernel_release
 from .number import dointvec
 from .tree import Directory, File
+
+_LONGEST = 128
+"""Bytes read of a string of the kernel."""
 
 
 class StackTracerEnabled(File):
@@ -84,6 +88,30 @@ class FtraceDumpOnOops(File):
         self._commands.on_oops = dointvec(text)
 
 
+class Version(File):
+    """The kernel's version, made of its `linux_proc_banner`."""
+
+    def __init__(self, machine: Machine, kallsyms: Kallsyms) -> None:
+        self._machine = machine
+        self._kallsyms = kallsyms
+
+    def read(self) -> str:
+        """Return one line, empty for a kernel without the banner."""
+        banner, version = (self._string(name) for name in ("linux_proc_banner", "linux_version"))
+        release = kernel_release(self._machine.memory, self._kallsyms)
+        for each in ("Linux", release, version):
+            banner = banner.replace("%s", each, 1)
+        return banner
+
+    def _string(self, name: str) -> str:
+        address = self._kallsyms.address(name)
+        try:
+            raw = b"" if address is None else self._machine.memory.read(address, _LONGEST)
+        except MemoryFault:
+            raw = b""
+        return raw.partition(b"\0")[0].decode("ascii", "backslashreplace")
+
+
 class NmiWatchdog(File):
     """The switch of the watchdog: while it is 1, each CPU gets an NMI every ten seconds.
 
@@ -121,4 +149,10 @@ def proc_files(
         "stack_tracer_enabled": StackTracerEnabled(stack),
     }
     symbols = KallsymsFile(ftrace.kallsyms, ftrace.port.facts.pointer_size)
-    return Directory({"kallsyms": symbols, "sys": Directory({"kernel": Directory(kernel)})})
+    return Directory(
+        {
+            "kallsyms": symbols,
+            "sys": Directory({"kernel": Directory(kernel)}),
+            "version": Version(machine, ftrace.kallsyms),
+        }
+    )

@@ -25,7 +25,8 @@ Functions
         in MODULE; !WORD removes. > replaces the list, >> adds to it.
         In set_ftrace_filter, WORD:COMMAND[:COUNT] executes a command when one
         of them is called, at most COUNT times: traceon, traceoff, stacktrace,
-        snapshot, dump and cpudump (into dmesg); !WORD:COMMAND[:0] removes it.
+        snapshot, dump and cpudump (into dmesg), enable_event:GRP:EVENT and
+        disable_event:GRP:EVENT; !WORD:COMMAND[:0] removes it.
   set_ftrace_pid                    the tasks to trace, by pid; empty means all
   set_ftrace_notrace_pid            the tasks not to trace
   options/function-fork             1: these lists follow forks and exits; as
@@ -45,7 +46,13 @@ Tracing
   trace_marker_raw                  bytes: a number of 4 bytes, and data
   trace_clock                       the clock of time stamps, [in use]
   trace_options, options/           options of the text and of the tracers
-  options/func_stack_trace          1: each event is followed by its callers
+  options/func_stack_trace          1: each call is followed by its callers
+  options/stacktrace                1: so is each event of events/
+  options/pause-on-trace            1: nothing is written while trace is open
+  options/block                     1: poll finds each pipe readable
+  options/printk-msg-only           1: of messages and markers only the text
+  options/test_nop_*                examples of the tracer nop, which accepts
+                                    a change of one and refuses the other
   saved_cmdlines                    names of tasks by pid
   saved_cmdlines_size               number of tasks whose names are kept
   saved_tgids                       thread groups by pid, for events with the
@@ -53,8 +60,9 @@ Tracing
 
 Several traces at once
   instances/                        mkdir NAME makes a trace array with its own
-                                    buffers, function tracer, filter, pids,
-                                    clock, options, markers; rmdir removes it
+                                    buffers, function tracer, events, filter,
+                                    pids, clock, options, markers; rmdir
+                                    removes it
 
 Calls and returns, with current_tracer function_graph
   set_graph_function                functions traced with all they call
@@ -103,17 +111,37 @@ NMIs
                                     a CPU that takes no ticks is reported
 
 Events of your own
-  dynamic_events                    definitions; > removes all, >> adds one:
-        f[:[GRP/]EVENT] FUNC [[NAME=]$argN[:TYPE]] [[NAME=]%REG[:TYPE]]
-        is an event at the entry of FUNC with all registers; -:EVENT removes
-        one; TYPE is u8 to u64, s8 to s64, x8 to x64 or symbol
+  dynamic_events                    - Create/append/remove/show definitions of
+                                    all kinds; > removes all, >> adds one
+  kprobe_events                     - Create/append/remove/show those of kprobes
+        p[:[<group>/][<event>]] <place> [<args>]
+        r[maxactive][:[<group>/][<event>]] <place> [<args>]
+        e[:[<group>/][<event>]] <attached-group>.<attached-event> [<args>]
+              [if <filter>]
+        f[:[<group>/][<event>]] <function> [<args>]
+        s:[synthetic/]<event> <type> <field>; ... as in synthetic_events
+        -:[<group>/][<event>]
+            place: [<module>:]<symbol>[+<offset>]|<memaddr>
+            place (kretprobe): [<module>:]<symbol>[+<offset>]%return|<memaddr>
+            args: <name>=fetcharg[:type]
+            fetcharg: (%<register>|$<efield>), @<address>,
+                      @<symbol>[+|-<offset>], $stack<index>, $stack, $retval,
+                      $comm, $arg<N>, +|-[u]<offset>(<fetcharg>), \\imm-value,
+                      \\"imm-string"
+            type: s8/16/32/64, u8/16/32/64, x8/16/32/64, string, symbol,
+                  b<bit-width>@<bit-offset>/<container-size>, ustring,
+                  <type>\\[<array-size>\\]
+            efield: a field of the event that an event probe (e) is attached to
+        An fprobe (f) keeps all registers; it takes $argN, %REG, numbers, symbol
+  kprobe_profile                    hits and misses of each kprobe
+  /sys/kernel/debug/kprobes/        list of all kprobes; enabled: 0 disarms them
 
   error_log                         why definitions were refused; > clears it
 
 Events
-  events/GRP/                       sched, irq, timer, kmem, module and
-                                    raw_syscalls; syscalls has sys_enter_CALL
-                                    and sys_exit_CALL
+  events/GRP/                       sched, irq, timer, signal, kmem, module
+                                    and raw_syscalls; syscalls has
+                                    sys_enter_CALL and sys_exit_CALL
   events/GRP/EVENT/enable           1 is on, 0 off; GRP/enable and events/enable
                                     switch all events below them
   events/GRP/EVENT/format, id       layout and type in the buffer
@@ -125,16 +153,44 @@ Events
         traceon, traceoff, stacktrace, snapshot, enable_event:GRP:EVENT,
         disable_event:GRP:EVENT, enable_hist:GRP:EVENT, disable_hist:GRP:EVENT,
         each with [:COUNT] [if FILTER]; !COMMAND removes it
-        hist:keys=FIELD,..[:vals=FIELD,..][:sort=FIELD[.descending]][:size=N]
-        counts; a key may end in .hex .sym .sym-offset .execname .syscall
-        .log2 .usecs or .buckets=N, or be stacktrace; :pause, :cont, :clear;
-        histograms with one :name= count together
+        hist counts; see below
   events/GRP/EVENT/hist             what hist has counted
+  events/ftrace/print/trigger       triggers of each write to trace_marker
   set_event_pid                     the tasks whose events are written
   set_event_notrace_pid             the tasks whose events are not written
   available_events                  all events, GRP:EVENT
   set_event                         events that are on: GRP:EVENT, GRP:*, EVENT;
                                     !WORD switches off
+
+Histograms of events
+  hist:keys=<field>[,...]           one entry for each value of the keys, which
+                                    can be any field, or the special string
+                                    'stacktrace'; up to three together
+      [:vals=<field>[,...]]         sums for each entry, at most two
+      [:<var1>=<field|var_ref|numeric_literal>[,<var2>=...]]
+                                    variables, one for each entry; $var1 reads
+                                    one, also that of another event whose keys
+                                    have the same values: $GRP.EVENT.var1
+      [:sort=<field>[.descending][,...]] [:size=N] [:clock=CLOCK]
+      [:name=NAME]                  histograms with one name count together
+      [:pause] [:cont] [:clear]     changes one that is there
+      [:<handler>.<action>]... [if FILTER]
+        Fields are those of format, common_timestamp and common_cpu. Keys,
+        values and variables can be computed with + - * / and -(...).
+        FIELD.MODIFIER shows it as .hex .sym .sym-offset .syscall .log2
+        .buckets=N .usecs .percent .graph, or common_pid.execname
+    handlers
+      onmatch(GRP.EVENT)            for each event that is counted
+      onmax(var), onchange(var)     if the $variable has a new maximum or value
+    actions
+      trace(<synthetic_event>,...)  makes that event of variables and fields;
+                                    also written <synthetic_event>(...)
+      save(field,...)               keeps fields of the event in the entry
+      snapshot()                    as the trigger snapshot
+  synthetic_events                  definitions of events that histograms make;
+                                    !NAME removes one. Types are s8 to u64, int,
+                                    long, pid_t, char[N] and so on:
+        echo 'myevent u64 lat; char name[]' >> synthetic_events
 
 Buffers
   buffer_size_kb                    KiB for each CPU

@@ -22,9 +22,9 @@ from ..machine.symbols import TRACER
 from ..memento import Restore, in_order
 from ..trace.buffer.ringbuffer import RingBuffer
 from .event import COMMON_SIZE, Field
-from .events.eventfile import EventFile, EventFiles
-from .events.filters import EventFilter
-from .events.triggers import EventTriggers, TriggerServices
+from .events.eventfile import EventFiles
+from .events.switched import SwitchedEvent
+from .events.triggers import TriggerServices
 
 GROUP = "syscalls"
 
@@ -46,33 +46,20 @@ NEEDED = {
 """The symbols by name, each with its owner."""
 
 
-class SwitchedSyscall:
-    """An event of a system call that can be switched on."""
+class SwitchedSyscall(SwitchedEvent):
+    """The entry or the exit of a system call."""
 
     group = GROUP
 
     def __init__(self, syscalls: Syscalls, event: SyscallEvent) -> None:
         self._syscalls = syscalls
         self.event = event
-        self.file = EventFile(syscalls.files, event.number, lambda on: syscalls.update(self))
-        self.filter = EventFilter(syscalls.files, event.number, self.fields)
-        services = syscalls.services
-        self.triggers = EventTriggers(syscalls.files, self.file, self.fields, services)
-
-    @property
-    def on(self) -> bool:
-        """Whether the guest makes the event."""
-        return self.file.made
+        super().__init__(syscalls.files, syscalls.services, event.number, self.fields)
 
     @property
     def name(self) -> str:
         """The kernel's name of the event."""
         return self.event.name
-
-    @property
-    def number(self) -> int:
-        """Number of its type in the ring buffer."""
-        return self.event.number
 
     @property
     def fields(self) -> list[Field]:
@@ -92,9 +79,8 @@ class SwitchedSyscall:
         """How the event is printed: each argument in hex."""
         return self.event.print_fmt
 
-    def switch(self, on: bool) -> None:
-        """Switch the event on or off."""
-        self.file.enable(on)
+    def _attach(self, on: bool) -> None:
+        self._syscalls.update(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +142,7 @@ class Syscalls:
 
     def save(self) -> Restore:
         """Return a function that restores which events are on; the machine saves its tables."""
-        return in_order(
-            *(event.file.save() for event in self._events),
-            *(event.filter.save() for event in self._events),
-            *(event.triggers.save() for event in self._events),
-        )
+        return in_order(*(event.save() for event in self._events))
 
     def update(self, changed: SwitchedSyscall) -> None:
         """Write the switch of `changed` to the guest.
@@ -176,14 +158,14 @@ class Syscalls:
         layout = abi.syscall_event(self._byteorder)
         entry = np.zeros((), layout)
         for name, way in (("enter", ways[False]), ("exit", ways[True])):
-            entry[name] = way.number if way.on else 0
+            entry[name] = way.number if way.file.attached else 0
         entry["nb_args"] = len(call.arguments)
         self._memory.write(self._guest.table + call.nr * layout.itemsize, entry.tobytes())
         side = int(changed.event.exit)
         tracepoint = np.zeros((), self._layout)
         tracepoint["func"] = self._guest.functions[side]
         tracepoint["enabled"] = any(
-            each.on for each in self._events if each.event.exit == changed.event.exit
+            each.file.attached for each in self._events if each.event.exit == changed.event.exit
         )
         self._memory.write(self._guest.tracepoints[side], tracepoint.tobytes())
         self._switched()

@@ -9,11 +9,26 @@ from typing import Protocol
 from ..errors import TracefsError
 from ..trace.buffer.ringbuffer import RingBuffer
 from ..trace.text.tracetext import TraceText
-from .tree import File, Node
+from .tree import File, Handle, Node
+
+BLOCK = "block"
+"""The option with which poll finds each pipe readable."""
+
+PAUSE_ON_TRACE = "pause-on-trace"
+"""The option with which nothing is recorded while the file trace is open."""
 
 
 class Events(Protocol):
     """A trace array, as far as trace and trace_pipe need it."""
+
+    @property
+    def options(self) -> Mapping[str, bool]:
+        """The options, by name."""
+        ...
+
+    def pause(self, on: bool) -> None:
+        """Write no events until all who paused have ended."""
+        ...
 
     @property
     def tracing_on(self) -> bool:
@@ -94,6 +109,12 @@ class Trace(File):
         self._events = events
         self._cpu = cpu
 
+    def open(self, *, write: bool = False, truncate: bool = False) -> Handle:
+        """Open the file; with the option pause-on-trace, recording stops while it is open."""
+        if self._events.options[PAUSE_ON_TRACE] and not write:
+            return _Paused(self, self._events)
+        return super().open(write=write, truncate=truncate)
+
     def read(self) -> str:
         """Return header and rows."""
         return "".join(self._events.text(self._cpu).file())
@@ -104,6 +125,22 @@ class Trace(File):
     def truncate(self) -> None:
         """Clear the buffers."""
         self._events.clear(self._cpu)
+
+
+class _Paused(Handle):
+    """The file trace, open for reading with the option pause-on-trace."""
+
+    acts = True
+
+    def __init__(self, file: File, events: Events) -> None:
+        super().__init__(file)
+        self._events = events
+        events.pause(True)
+
+    def close(self) -> None:
+        """Close the file; recording goes on."""
+        super().close()
+        self._events.pause(False)
 
 
 class TracePipe(File):
@@ -157,6 +194,8 @@ class TracePipeRaw(File):
 
 def _readable(events: Events, cpu: int | None) -> bool:
     """As `ring_buffer_poll_wait`, which asks for a percentage only of one CPU's buffer."""
+    if events.options[BLOCK]:
+        return True
     if not events.ring.in_buffer(cpu):
         return False
     return cpu is None or events.ring.filled(cpu, events.buffer_percent)

@@ -27,6 +27,9 @@ MOUNT_POINTS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 class Handle:
     """An open file, for a `with` statement; closing may raise errors."""
 
+    acts = False
+    """Whether closing it has an effect though nothing was written."""
+
     def __init__(self, file: File) -> None:
         self._file = file
         self._owner = file.owner
@@ -84,6 +87,10 @@ class File:
     owner: Owner | None = None
     """What the file belongs to, if that can be removed."""
 
+    def own(self, owner: Owner | None) -> None:
+        """Let the file belong to `owner`."""
+        self.owner = owner
+
     def ended(self, read_before: bool) -> bool:
         """Whether a reader that finds nothing is at the end, instead of having to wait.
 
@@ -127,6 +134,15 @@ class Directory:
 
     def __init__(self, entries: Mapping[str, Node]) -> None:
         self._entries = MappingProxyType(dict(sorted(entries.items())))
+
+    owner: Owner | None = None
+    """What its files belong to, if that can be removed; also those made when they are read."""
+
+    def own(self, owner: Owner | None) -> None:
+        """Let all files below belong to `owner`."""
+        self.owner = owner
+        for node in self._entries.values():
+            node.own(owner)
 
     @property
     def entries(self) -> Mapping[str, Node]:

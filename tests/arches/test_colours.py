@@ -33,8 +33,8 @@ def test_no_page_of_the_tracer_evicts_the_cpu_local_pages(arch: str) -> None:
     assert not local & set().union(*(colours(each.address, each.size) for each in regions))
 
 
-CONTROLS = ("fgraph", "fprofiler", "latency", "ftrace_ops_list", "func_probes", "tracing_is_on")
-"""What the tracers read at each call. Tables that few events need come after these."""
+CONTROLS = ("fgraph", "fprofiler", "latency", "ftrace_ops_list")
+"""What the tracers read at each call. Tables of events and commands come after these."""
 
 
 @pytest.mark.parametrize("arch", arches.names())

@@ -71,7 +71,7 @@ def layouts(byteorder: str, pointer_size: int) -> dict[str, np.dtype[np.void]]:
     """Return the host's layouts by name of the guest's structure."""
     ret_stack = abi.ftrace_ret_stack(byteorder, pointer_size)
     arch = abi.mod_arch_specific(byteorder, pointer_size)
-    entry_fields = ("ret", "func", "fp", "told", "profiled", "calltime", "subtime")
+    entry_fields = ("ret", "func", "fp", "told", "profiled", "calltime", "subtime", "probe")
     return {
         "cpu_clock": abi.cpu_clock(byteorder),
         "cpu_local": abi.cpu_local(byteorder),
@@ -97,8 +97,16 @@ def layouts(byteorder: str, pointer_size: int) -> dict[str, np.dtype[np.void]]:
         "trace_event_file": abi.trace_event_file(byteorder),
         "filter_pred": abi.filter_pred(byteorder),
         "event_trigger": abi.event_trigger(byteorder),
+        "hist_op": abi.hist_op(byteorder),
         "hist_field": abi.hist_field(byteorder),
+        "hist_var_ref": abi.hist_var_ref(byteorder),
+        "hist_action": abi.hist_action(byteorder),
+        "synth_event": abi.synth_event(byteorder),
         "hist_trigger": abi.hist_trigger(byteorder),
+        "fetch_insn": abi.fetch_insn(byteorder),
+        "trace_probe": abi.trace_probe(byteorder),
+        "kprobe": abi.kprobe(byteorder),
+        "probe_range": abi.probe_range(byteorder),
         "latency_control": abi.latency_control(byteorder),
         "critical_section": abi.critical_section(byteorder),
         "max_trace_data": abi.max_trace_data(byteorder),
@@ -136,11 +144,15 @@ def test_host_and_guest_agree_on_layouts(images: Images, name: str) -> None:
 
 
 def test_host_and_guest_agree_on_numbers_of_events() -> None:
-    text = (GUEST / "include" / "trace_events.h").read_text()
+    text = "".join(
+        (GUEST / "include" / f"{name}.h").read_text() for name in ("tracer", "trace_events")
+    )
     for prefix, kind in (
         ("FILTER_KIND", abi.FilterKind),
         ("FILTER_OP", abi.FilterOp),
         ("HIST_KIND", abi.HistKind),
+        ("HIST_HANDLER", abi.HistHandler),
+        ("HIST_ACTION", abi.HistAction),
     ):
         assert enumerated(text, prefix) == {each.name: each.value for each in kind}
     triggers = {each.name: each.value for each in abi.TriggerCommand if each.value >= 16}
@@ -148,9 +160,18 @@ def test_host_and_guest_agree_on_numbers_of_events() -> None:
     probes = {each.name: each.value for each in abi.ProbeCommand}
     assert all(probes[each.name] == each.value for each in abi.TriggerCommand if each.value < 16)
     assert enumerated(text, "FIRST")["TRACE_EVENT_ID"] == abi.FIRST_TRACE_EVENT_ID
+    assert enumerated(text, "FIRST")["SYNTH_EVENT_ID"] == abi.FIRST_SYNTH_EVENT_ID
     assert enumerated(text, "TRACE_EVENT")["FILES"] == abi.TRACE_EVENT_FILES
+    probes_text = (GUEST / "include" / "trace_kprobe.h").read_text()
+    steps = {each.name: each.value for each in abi.FetchOp}
+    assert enumerated(probes_text, "FETCH_OP") == steps
+    assert enumerated(probes_text, "PROBE")["EVENT_SIZE"] == abi.PROBE_EVENT_SIZE
+    assert enumerated(probes_text, "PROBE")["RANGES"] == abi.PROBE_RANGES
     sizes = enumerated(text, "HIST")
-    for name in ("KEYS_MAX", "VALS_MAX", "KEY_SIZE", "STACK"):
+    for name in (
+        *("KEYS_MAX", "VALS_MAX", "VARS_MAX", "KEY_SIZE"),
+        *("STACK", "STRING", "PARAMS_MAX", "DIV_SHIFT"),
+    ):
         assert sizes[name] == getattr(abi, f"HIST_{name}")
 
 

@@ -9,21 +9,13 @@ each block of code a call of the clock's hook and, after a return, a look-up of 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from dynftrace.core.asm.assemble import assemble
 from dynftrace.core.session.session import Session
 
 from .guest import CALLS, LIMIT, LOOP
-from .measure import Row
 
 DATA = LOOP + 0x1000
-SHARE = 2 / 3
-"""Least speed of a tracer that does all of its work, as a share of that of the floor."""
-
-SLACK = 1.2
-"""A ratio of two tracers may be this multiple of that of their floors."""
-
 SAVED = 9
 """Registers that ftrace_caller saves."""
 
@@ -49,15 +41,6 @@ Loads also: fgraph.fast, ret_stack, its index, depth and overrun, and fp, func, 
 its entry. Stores also: retval, depth, overrun, calltime and rettime for parent_ip; the index and
 the depth of ret_stack.
 """
-
-
-def limited(row: Row, limit: float, why: str) -> Row:
-    """Return `row`, judged by `limit` instead if its target is out of reach."""
-    least = row.target.startswith(">=")
-    if (float(row.target[3:]) <= limit) if least else (float(row.target[3:]) >= limit):
-        return row
-    met = row.met or (row.ratio >= limit if least else row.ratio <= limit)
-    return replace(row, met=met, limit=f"limit {row.target[:2]} {limit:.2f}: {why}")
 
 
 def function(session: Session) -> Callable[[], None]:

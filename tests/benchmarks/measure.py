@@ -8,6 +8,7 @@ this thread is measured in processor time, work elsewhere in wall time.
 from __future__ import annotations
 
 import gc
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -18,10 +19,19 @@ Clock = Callable[[], float]
 
 SKIPPED = "skipped"
 
+STEADY = 0.015
+"""Works are measured again until the median of their ratio has at most this standard error."""
+MOST = 5
+PATIENCE = 12.0
+
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What counts instead of a target that is out of reach."""
+    """What counts instead of a target that is out of reach.
+
+    A limit within the target proves nothing about it, and does not count: it never asks for more
+    than the target.
+    """
 
     value: float
     reason: str
@@ -66,8 +76,8 @@ def at_most(
     limit: Limit | None = None,
 ) -> Row:
     """Return a row whose target is the highest ratio; `limit` counts if that is missed."""
-    counts = target if limit is None else limit.value
-    note = _note("<=", ratio <= target, limit)
+    counts = target if limit is None else max(target, limit.value)
+    note = _note("<=", ratio <= target, counts > target, limit)
     return Row(name, measured, ratio, reference, f"<= {target:g}", ratio <= counts, note)
 
 
@@ -80,13 +90,16 @@ def at_least(
     limit: Limit | None = None,
 ) -> Row:
     """Return a row whose target is the lowest ratio; `limit` counts if that is missed."""
-    counts = target if limit is None else limit.value
-    note = _note(">=", ratio >= target, limit)
+    counts = target if limit is None else min(target, limit.value)
+    note = _note(">=", ratio >= target, counts < target, limit)
     return Row(name, measured, ratio, reference, f">= {target:g}", ratio >= counts, note)
 
 
-def _note(sign: str, met: bool, limit: Limit | None) -> str:
-    return "" if met or limit is None else f"limit {sign} {limit.value:g}: {limit.reason}"
+def _note(sign: str, met: bool, counts: bool, limit: Limit | None) -> str:
+    """Return the limit if it counts, since the target is missed and is out of reach."""
+    if met or limit is None or not counts:
+        return ""
+    return f"limit {sign} {limit.value:.3g}: {limit.reason}"
 
 
 def seconds(work: Work, clock: Clock = time.thread_time) -> float:
@@ -117,15 +130,46 @@ class Pair:
 
 
 def paired(a: Work, b: Work, rounds: int = 7, clock: Clock = time.thread_time) -> Pair:
-    """Measure `a` and `b` in turn by `clock`, `rounds` times after one warm-up of each."""
+    """Measure `a` and `b` in turn by `clock`, at least `rounds` times after one warm-up of each."""
     a()
     b()
-    times = [(seconds(a, clock), seconds(b, clock)) for _ in range(rounds)]
+    times = in_turn(lambda: seconds(a, clock), lambda: seconds(b, clock), rounds=rounds)
     return Pair(
         statistics.median(t[0] for t in times),
         statistics.median(t[1] for t in times),
         statistics.median(t[0] / t[1] for t in times),
     )
+
+
+def in_turn(*timed: Callable[[], float], rounds: int) -> list[tuple[float, ...]]:
+    """Call `timed`, which return seconds, in turn; return the seconds of each round.
+
+    There are at least `rounds` of them, and more while the medians of the ratios of the first to
+    the others are unsteady: up to `MOST` times as many, within `PATIENCE` seconds.
+    """
+    times: list[tuple[float, ...]] = []
+    end = time.perf_counter() + PATIENCE
+    while len(times) < rounds or (
+        len(times) < MOST * rounds
+        and time.perf_counter() < end
+        and any(
+            unsteadiness([each[0] / each[other] for each in times]) > STEADY
+            for other in range(1, len(timed))
+        )
+    ):
+        times.append(tuple(work() for work in timed))
+    return times
+
+
+def unsteadiness(values: list[float]) -> float:
+    """Return the standard error of the median of `values`, as a share of it.
+
+    By the quartiles, so that a few outliers do not count.
+    """
+    if len(values) < 2:
+        return 1.0
+    low, median, high = statistics.quantiles(values, n=4)
+    return 0.93 * (high - low) / math.sqrt(len(values)) / median
 
 
 def percentile(values: list[float], share: float) -> float:

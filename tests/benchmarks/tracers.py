@@ -11,7 +11,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -25,10 +24,12 @@ from dynftrace.core.session.session import MachineSpec, Session
 from ..support import elf_writer
 from . import floor
 from .guest import CALLS, LIMIT, LOOP, called
-from .measure import Row, paired
+from .measure import Limit, Row, at_least, at_most, in_turn, paired, seconds, skipped
 
 ROUNDS = 20
 """Rounds of the workload `syscalls` on each port."""
+
+PEER = "uftrace record of the same loop"
 
 FEW = 3_000
 """Calls if each has a stack trace, for which the emulator stops."""
@@ -86,8 +87,7 @@ def _uftrace() -> Iterator[Row]:
     missing = [tool for tool in ("uftrace", "gcc") if shutil.which(tool) is None]
     if missing:
         for name, target in zip(names, targets, strict=True):
-            why = f"skipped: no {' and no '.join(missing)}"
-            yield Row(name, "-", 0, why, f">= {target:.2f}", True)
+            yield skipped(name, PEER, f">= {target:g}", f"no {' and no '.join(missing)}")
         return
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder) / "loop.c", Path(folder) / "loop"
@@ -101,30 +101,22 @@ def _uftrace() -> Iterator[Row]:
 
         floors = (floor.function, floor.graph)
         for name, tracer, least, target in zip(names, tracers, floors, targets, strict=True):
-            run, least_run = _loop(("current_tracer", tracer)), least(_session())
+            run, bare = _loop(("current_tracer", tracer)), least(_session())
             run()
-            least_run()
-            rounds = [(_processor(run), _processor(least_run), native()) for _ in range(9)]
-            ratio = median(theirs / ours for ours, _, theirs in rounds)
-            reach = median(theirs / bare for _, bare, theirs in rounds)
-            each = median(ours for ours, _, _ in rounds) / CALLS * 1e9
-            row = Row(
+            bare()
+            rounds = in_turn(native, partial(seconds, run), partial(seconds, bare), rounds=15)
+            each = median(ours for _, ours, _ in rounds) / CALLS * 1e9
+            yield at_least(
                 name,
                 f"{each:.0f} ns",
-                ratio,
-                "uftrace record of the same loop",
-                f">= {target:.2f}",
-                ratio >= target,
+                median(theirs / ours for theirs, ours, _ in rounds),
+                PEER,
+                target,
+                Limit(
+                    median(theirs / least for theirs, _, least in rounds),
+                    "the calls and the accesses to memory alone, without any check",
+                ),
             )
-            why = f"two thirds of {reach:.2f}, which calls and accesses alone reach"
-            yield floor.limited(row, floor.SHARE * reach, why)
-
-
-def _processor(work: Callable[[], object]) -> float:
-    """Return the processor seconds of `work`; those of the native loop are the same clock's."""
-    start = time.process_time()
-    work()
-    return time.process_time() - start
 
 
 def _tracers() -> Iterator[Row]:
@@ -177,34 +169,29 @@ def _ports() -> Iterator[Row]:
     """Compare each port's ratios with those of x86-64, the first of them."""
     limits: tuple[float, ...] = ()
     for name in arches.built_in():
-        nop, function, graph = _workload(name)
-        ratios = (function / nop, graph / function)
+        rounds = in_turn(*_workload(name), rounds=5)
+        nop, function, graph = (median(each) for each in zip(*rounds, strict=True))
+        del nop
+        ratios = tuple(median(each[at + 1] / each[at] for each in rounds) for at in range(2))
         limits = limits or tuple(WORST * ratio for ratio in ratios)
         what = (
             ("a workload, calls traced", function, "the same, sites nops"),
             ("a workload, calls and returns", graph, "the same, calls traced"),
         )
         for (row, took, reference), ratio, limit in zip(what, ratios, limits, strict=True):
-            yield Row(
-                f"{name}: {row}",
-                f"{took * 1e3:.0f} ms",
-                ratio,
-                reference,
-                f"<= {limit:.2f}",
-                ratio <= limit,
-            )
+            target = round(limit, 2)
+            yield at_most(f"{name}: {row}", f"{took * 1e3:.0f} ms", ratio, reference, target)
 
 
-def _workload(name: str) -> tuple[float, ...]:
-    """Return the processor seconds of a workload on a port: sites nops, calls, and returns too."""
-    took = []
+def _workload(name: str) -> Iterator[Callable[[], float]]:
+    """Return a workload on a port with its sites nops, calls, and calls with returns.
+
+    Each returns its processor seconds.
+    """
     for tracer in ("nop", "function", "function_graph"):
         session = Session.open(arches.load(name), MachineSpec(cpus=1))
         session.run_workload("syscalls", 2)
         session.boot.tracefs.write("current_tracer", tracer)
-        session.run_workload("syscalls", 2)
-        best = []
-        for _ in range(3):
-            best.append(_processor(partial(session.run_workload, "syscalls", ROUNDS)))
-        took.append(min(best))
-    return tuple(took)
+        work = partial(session.run_workload, "syscalls", ROUNDS)
+        work()  # translates the code
+        yield partial(seconds, work)

@@ -1,8 +1,9 @@
 """Runs the clients against mounted machines, and writes the table of a page.
 
-    python -m tests.clients [--only CLIENT] [--write docs/clients.md] [--check docs/clients.md]
+    python -m tests.clients [--only CLIENT] [--case GLOB] [--write PAGE] [--check PAGE]
 
-`CLIENT` is trace-cmd, perf, libtracefs or selftests. What is not installed is skipped, with a
+`CLIENT` is trace-cmd, perf, libtracefs or selftests; `GLOB` matches names of cases, or paths of
+selftests below test.d. What is not installed is skipped, with a
 reason. `--check` fails if less than three quarters of the cases pass that pass on the page. Needs
 root; see namespace.py.
 """
@@ -19,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from ctypes.util import find_library
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from pathlib import Path
 
 from . import selftests
@@ -72,8 +74,8 @@ def shown(command: str) -> str:
     return command.replace("{dat}", "FILE").replace("{", "").replace("}", "")
 
 
-def tried(machine: Machine, cases: Iterable[Case]) -> Iterable[Result]:
-    """Run `cases` and yield their results."""
+def tried(machine: Machine, cases: Iterable[Case], reset: bool = True) -> Iterable[Result]:
+    """Run `cases`, each on a machine where all is off unless not `reset`; yield their results."""
     programs = {
         "{dynftrace}": [sys.executable, "-m", "dynftrace"],
         "{libtracefs}": [sys.executable, str(Path(__file__).with_name("libtracefs.py"))],
@@ -83,7 +85,8 @@ def tried(machine: Machine, cases: Iterable[Case]) -> Iterable[Result]:
         if missing:
             yield Result(case.name, "UNSUPPORTED", f"no file {missing[0]}")
             continue
-        machine.reset()
+        if reset:
+            machine.reset()
         dat = machine.folder / "case.dat"
         for old in machine.folder.glob("case.dat*"):
             old.unlink()
@@ -106,8 +109,8 @@ def tried(machine: Machine, cases: Iterable[Case]) -> Iterable[Result]:
         yield Result(case.name, "FAIL" if why else "PASS", why.replace("|", "\\|"))
 
 
-def run_all(only: str | None) -> list[Tried]:
-    """Run every client that is installed. Raises `NotPossibleError`."""
+def run_all(only: str | None, glob: str = "*") -> list[Tried]:
+    """Run every client that is installed, or the cases that match. Raises `NotPossibleError`."""
     found: list[Tried] = []
     programs = (
         *(("trace-cmd", TRACE_CMD, ARCHES), ("perf", PERF, ARCHES[:1])),
@@ -125,6 +128,7 @@ def run_all(only: str | None) -> list[Tried]:
             each = Tried(program, version(*command), arch)
             # What an architecture changes is what is recorded.
             own = [case for case in cases if arch == ARCHES[0] or case.name.startswith("record")]
+            own = [case for case in own if fnmatch(case.name, glob)]
             with machine(arch) as mounted:
                 each.results += tried(mounted, own)
             found.append(each)
@@ -135,7 +139,7 @@ def run_all(only: str | None) -> list[Tried]:
             each.skipped = f"skipped: {selftests.VARIABLE} names no folder with them"
         else:
             with machine(ARCHES[0]) as mounted:
-                each.results += selftests.run(mounted, top)
+                each.results += selftests.run(mounted, top, glob)
         found.append(each)
     return found
 
@@ -159,13 +163,14 @@ def main() -> int:
     """Run the clients; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.clients")
     parser.add_argument("--only", choices=("trace-cmd", "perf", "libtracefs", "selftests"))
+    parser.add_argument("--case", default="*", metavar="GLOB")
     parser.add_argument("--write", type=Path, metavar="PAGE")
     parser.add_argument("--check", type=Path, metavar="PAGE")
     options = parser.parse_args()
     began = time.monotonic()
     try:
         enter()
-        found = run_all(options.only)
+        found = run_all(options.only, options.case)
     except NotPossibleError as error:
         print(f"skipped: {error}")
         return 0

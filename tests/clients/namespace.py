@@ -24,6 +24,9 @@ TRACING = Path("/sys/kernel/tracing")
 START_S = 60
 """Host seconds that a machine may take to boot and mount."""
 
+END_S = 30
+"""Host seconds in which it must end, by itself or after a signal."""
+
 _CLONE_NEWNS, _MS_BIND, _MS_REC, _MS_PRIVATE, _MNT_DETACH = 0x20000, 4096, 16384, 1 << 18, 2
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -145,15 +148,17 @@ _OFF = (
 
 
 @contextmanager
-def machine(arch: str, *options: str) -> Iterator[Machine]:
-    """Mount a machine in this namespace. Raises `NotPossibleError`."""
+def machine(
+    arch: str, *options: str, command: Sequence[str] = ("-m", "dynftrace", "mount")
+) -> Iterator[Machine]:
+    """Mount a machine in this namespace, by Python's `command`. Raises `NotPossibleError`."""
     with tempfile.TemporaryDirectory(prefix="clients.") as name:
         folder = Path(name)
         own, log = folder / "mount", folder / "log"
         own.mkdir()
         with log.open("w") as out:
             mounted = subprocess.Popen(
-                [sys.executable, "-m", "dynftrace", "mount", "--arch", arch, *options, str(own)],
+                [sys.executable, *command, "--arch", arch, *options, str(own)],
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -164,6 +169,7 @@ def machine(arch: str, *options: str) -> Iterator[Machine]:
             for source, target in (
                 (own, TRACING),
                 (own / "proc/kallsyms", Path("/proc/kallsyms")),
+                (own / "proc/version", Path("/proc/version")),
                 (own / "proc/sys/kernel", Path("/proc/sys/kernel")),
             ):
                 if source.exists():
@@ -174,12 +180,18 @@ def machine(arch: str, *options: str) -> Iterator[Machine]:
         finally:
             for place in reversed(bound):
                 _libc.umount2(place.encode(), _MNT_DETACH)
-            mounted.send_signal(signal.SIGTERM)
-            try:
-                mounted.wait(10)
-            except subprocess.TimeoutExpired:
-                mounted.kill()
-                mounted.wait()
+            # It ends once nothing uses the mount.
+            for number in (None, signal.SIGTERM, signal.SIGKILL):
+                if number is not None:
+                    mounted.send_signal(number)
+                try:
+                    mounted.wait(END_S)
+                    break
+                except subprocess.TimeoutExpired:
+                    continue
+            if mounted.returncode:
+                print(f"the mount ended with {mounted.returncode}:", file=sys.stderr)
+                print(log.read_text(), file=sys.stderr)
 
 
 def _await(mounted: subprocess.Popen[bytes], log: Path) -> None:

@@ -16,11 +16,13 @@ import os
 import socket
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...core.errors import DynftraceError, GuestError
 from ...core.ftrace.records import Flag
+from ...core.machine.requests import Client
 from ...core.session.session import Session
 
 MOST = 64
@@ -30,6 +32,8 @@ _LIMIT_NS = 100_000_000
 """Virtual ns that one step may take."""
 
 _FUNCTION = "run_client"
+_PROGRAMS = {"ping": 2, "ls": 3}
+"""Programs that the guest has, with their numbers; number 1 stands for all others."""
 
 _CONNECTOR, _CN_PROC, _LISTEN, _DONE = 11, 1, 1, 3
 _HEADER = struct.Struct("=IHHII")  # struct nlmsghdr
@@ -46,6 +50,11 @@ class Step:
     child: int
     executed: bool = False
 
+    @property
+    def program(self) -> int:
+        """Number of the guest's program for what was executed; 0 for nothing."""
+        return _PROGRAMS.get(_comm(self.child or self.pid), 1) if self.executed else 0
+
 
 class Clients:
     """Repeats what clients do; call it while the machine does not run."""
@@ -54,6 +63,8 @@ class Clients:
         self._session = session
         self._socket = _connected()
         self._known: set[int] = set()
+        """Processes that are clients."""
+        self._ended: set[int] = set()
 
     def close(self) -> None:
         """Listen no more."""
@@ -61,21 +72,39 @@ class Clients:
             self._socket.close()
             self._socket = None
 
-    def note(self, pid: int) -> None:
-        """Note that the process `pid` is a client."""
+    @contextmanager
+    def served(self, pid: int) -> Iterator[None]:
+        """Within the context, serve the process `pid`; repeat first what clients have done."""
+        requests = self._session.boot.machine.requests
         if pid > 0 and self._socket is not None:
             self._known.add(pid)
+            requests.client = Client(pid, _comm(pid))
+        self.repeat()
+        try:
+            yield
+        finally:
+            requests.client = None
 
     def repeat(self) -> None:
         """Let guest tasks do what clients have done since the last call."""
         steps = self._steps()
+        array = self._session.boot.array
+        # The guest's task ends after each step, but its pid stays in use as long as the client.
+        array.outside = frozenset(self._known | self._ended)
+        self._execute(steps)
+        array.outside = frozenset(self._known)
+        for pid in self._ended:
+            array.follow_task(pid, 0)
+        self._ended.clear()
+
+    def _execute(self, steps: list[Step]) -> None:
         function = self._session.boot.kallsyms.address(_FUNCTION)
         if not steps or function is None or not self._seen():
             return
         requests = self._session.boot.machine.requests
         for step in steps[-MOST:]:
             try:
-                arguments = (step.pid, step.child, int(step.executed))
+                arguments = (step.pid, step.child, step.program, _nice(step.child or step.pid))
                 requests.call(function, arguments, _comm(step.pid), _LIMIT_NS)
             except GuestError:
                 self.close()  # the machine has stopped, or has no room for tasks
@@ -88,9 +117,7 @@ class Clients:
         boot = self._session.boot
         if boot.ftrace.patcher.held or not boot.machine.alive:
             return False
-        return bool(boot.ftrace.records.flagged(Flag.ENABLED).any()) or any(
-            event.on for event in boot.array.events
-        )
+        return bool(boot.ftrace.records.flagged(Flag.ENABLED).any()) or boot.array.writing
 
     def _steps(self) -> list[Step]:
         """Return what clients have done."""
@@ -107,8 +134,9 @@ class Clients:
                     steps.append(Step(group, 0, True))
                 else:
                     step.executed = True
-            elif what == _EXIT and pid == group:
-                self._known.discard(pid)
+            elif what == _EXIT and pid == group and pid in self._known:
+                self._known.remove(pid)
+                self._ended.add(pid)
         return steps
 
     def _events(self) -> Iterator[tuple[int, int, int, int, int]]:
@@ -151,3 +179,11 @@ def _comm(pid: int) -> str:
     except OSError:
         return "client"
     return name.strip().decode("ascii", "replace").replace("\0", "")[:15] or "client"
+
+
+def _nice(pid: int) -> int:
+    """Return the nice value of a process; 0 if it has ended."""
+    try:
+        return os.getpriority(os.PRIO_PROCESS, pid)
+    except OSError:
+        return 0

@@ -93,14 +93,19 @@ class TracefsOperations(libfuse.Operations):
         times = dict.fromkeys(("st_atime", "st_mtime", "st_ctime"), self._began)
         return {**kind, **self._owner, **times, "st_size": 0}
 
-    def readdir(self, path: str, fh: int) -> Sequence[str]:
-        """Return the names in a directory."""
+    def readdir(self, path: str, fh: int) -> Sequence[tuple[str, dict[str, int], int]]:
+        """Return the names in a directory, each with its type: some clients ask for no more."""
         with self._turn():
             node = self._node(path)
             if not isinstance(node, Directory):
                 raise refused(errno.ENOTDIR)
-            own = sorted((*self._more, PROC[1:])) if path == "/" else []
-            return [".", "..", *node.entries, *own]
+            kinds = {name: isinstance(each, Directory) for name, each in node.entries.items()}
+            if path == "/":
+                kinds |= {**dict.fromkeys(sorted(self._more), False), PROC[1:]: True}
+            return [
+                (name, {"st_mode": stat.S_IFDIR if is_directory else stat.S_IFREG}, 0)
+                for name, is_directory in {".": True, "..": True, **kinds}.items()
+            ]
 
     def _node(self, path: str) -> Node:
         tree = self._runner.session.boot.tracefs
@@ -241,10 +246,11 @@ class TracefsOperations(libfuse.Operations):
                 self._closing = None
         with self._runner.stopped():
             try:
-                if self._clients is not None:
-                    self._clients.note(libfuse.client())
-                    self._clients.repeat()
-                yield
+                if self._clients is None:
+                    yield
+                else:
+                    with self._clients.served(libfuse.client()):
+                        yield
             except DynftraceError as error:
                 raise refused(errno_of(error)) from error
 

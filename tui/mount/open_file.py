@@ -16,9 +16,9 @@ class OpenFile:
     def __init__(self, file: File, *, write: bool, truncate: bool) -> None:
         """Open `file`. Raises what `File.open` raises."""
         self._file = file
-        self.written = truncate or file.owner is not None
-        """Whether something may take effect when it is closed."""
         self._handle = file.open(write=write, truncate=truncate)
+        self.written = truncate or file.owner is not None or self._handle.acts
+        """Whether something may take effect when it is closed."""
         self._content: bytes | None = None
         self._read_before = False
 

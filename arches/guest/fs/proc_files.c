@@ -37,9 +37,13 @@ static int stat_proc_show(struct seq_file *m)
 	return 0;
 }
 
+/* As the kernel has them: a probe can read them as strings. */
+const char linux_proc_banner[] = "%s version %s (" UTS_MACHINE ") (gcc " __VERSION__ ") %s\n";
+const char linux_version[] = "#1 SMP PREEMPT";
+
 static int version_proc_show(struct seq_file *m)
 {
-	seq_printf(m, "Linux version %s (%s)\n", UTS_RELEASE, UTS_MACHINE);
+	seq_printf(m, linux_proc_banner, "Linux", UTS_RELEASE, linux_version);
 	return 0;
 }
 

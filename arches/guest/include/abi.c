@@ -6,7 +6,7 @@
  */
 #include "tracer.h" /* before kernel.h, which defines a macro `notrace` */
 #include "module.h"
-#include "trace_events.h"
+#include "trace_kprobe.h"
 #include "tracepoint.h"
 #include "workload.h"
 
@@ -39,13 +39,21 @@ typedef struct trace_event_call trace_event_call;
 typedef struct trace_event_file trace_event_file;
 typedef struct filter_pred filter_pred;
 typedef struct event_trigger event_trigger;
+typedef struct hist_op hist_op;
 typedef struct hist_field hist_field;
+typedef struct hist_var_ref hist_var_ref;
+typedef struct hist_action hist_action;
+typedef struct synth_event synth_event;
 typedef struct hist_trigger hist_trigger;
 typedef struct latency_control latency_control;
 typedef struct wakeup_control wakeup_control;
 typedef struct critical_section critical_section;
 typedef struct max_trace_data max_trace_data;
 typedef struct trace_array trace_array;
+typedef struct fetch_insn fetch_insn;
+typedef struct trace_probe trace_probe;
+typedef struct kprobe kprobe;
+typedef struct probe_range probe_range;
 
 DESCRIBE(cpu_clock);
 DESCRIBE(cpu_local);
@@ -73,10 +81,18 @@ DESCRIBE(trace_event_call);
 DESCRIBE(trace_event_file);
 DESCRIBE(filter_pred);
 DESCRIBE(event_trigger);
+DESCRIBE(hist_op);
 DESCRIBE(hist_field);
+DESCRIBE(hist_var_ref);
+DESCRIBE(hist_action);
+DESCRIBE(synth_event);
 DESCRIBE(hist_trigger);
 DESCRIBE(latency_control);
 DESCRIBE(wakeup_control);
 DESCRIBE(critical_section);
 DESCRIBE(max_trace_data);
 DESCRIBE(trace_array);
+DESCRIBE(fetch_insn);
+DESCRIBE(trace_probe);
+DESCRIBE(kprobe);
+DESCRIBE(probe_range);

@@ -106,6 +106,18 @@ DECLARE_EVENT(module_get, (const char *name, unsigned long ip, int refcnt),
 DECLARE_EVENT(module_put, (const char *name, unsigned long ip, int refcnt),
 	      (const char *, unsigned long, int), (name, ip, refcnt))
 
+#ifdef __mips__
+#define SIGCHLD 18
+#else
+#define SIGCHLD 17
+#endif
+#define CLD_EXITED 1
+#define TRACE_SIGNAL_IGNORED 1
+
+/* A signal to all threads of the process `p`. */
+DECLARE_EVENT(signal_generate, (int sig, int code, struct task_struct *p, int result),
+	      (int, int, const struct task_fields *, int), (sig, code, TASK(p), result))
+
 /* Address of the code that called this function. */
 #define RET_IP ((unsigned long)__builtin_return_address(0))
 

@@ -141,6 +141,7 @@ struct cpu_local {
 #define HC_NMI_RETURN 21  /* (pt_regs): leave an NMI; does not return */
 #define HC_TEXT_POKE 22   /* (): text may be written now; TEXT_POKE_*: what to do next */
 #define HC_SYNC_CORE 23   /* (): execute no older text on this CPU from now on */
+#define HC_TRAP_RETURN 26 /* (pt_regs): leave an exception; does not return */
 #define HC_PID_FOLLOW 25  /* (pid, parent): it was forked by the parent; or with 0: it has ended */
 #define HC_FTRACE_UPDATED 24 /* (sequence number): see struct ftrace_update */
 
@@ -329,10 +330,11 @@ struct ftrace_ret_stack {
 		unsigned long ret;  /* the real return address */
 		unsigned long func;
 		unsigned long fp;
-		u32 told;           /* the return writes an event */
+		u32 told;           /* 1: the return writes an event; FGRAPH_KRETPROBE */
 		u32 profiled;       /* profiling run that counted it, or 0; unused if told */
 		u64 calltime;
 		u64 subtime;        /* ns spent in callees, if profiled */
+		u64 probe;          /* struct trace_probe, if told is FGRAPH_KRETPROBE */
 	} stack[FTRACE_RETFUNC_DEPTH];
 };
 

@@ -113,6 +113,7 @@ void set_cpus_allowed(struct task_struct *p, u32 mask);
 void migrate_disable(void);
 void migrate_enable(void);
 void sched_set_fifo(struct task_struct *p, unsigned int priority);
+void set_user_nice(struct task_struct *p, long nice);
 void do_task_dead(void) noreturn;
 unsigned long nr_running(void);
 unsigned long nr_context_switches(void);

@@ -14,9 +14,9 @@
 
 #include "tracer.h"
 
-/* Types of events in the ring buffer; system calls and fprobes have those after them. */
+/* Types of events in the ring buffer; system calls, fprobes and probe events have those after them. */
 #define FIRST_TRACE_EVENT_ID 0x20
-#define TRACE_EVENT_FILES 0x480 /* types that can have a filter and triggers: all below it */
+#define FIRST_SYNTH_EVENT_ID 0xc0
 
 struct trace_event_field {
 	const char *type; /* in C; 0 ends the list */
@@ -34,19 +34,6 @@ struct trace_event_call {
 
 /* In order of their types; ends with a null pointer. */
 extern const struct trace_event_call *const trace_events[];
-
-/*
- * The switches of an event, indexed by its type and written by the host. It makes a list
- * first, then its address here, and no CPU is in the tracer meanwhile.
- */
-struct trace_event_file {
-	u32 enabled;       /* the event is made, for its triggers if not for the buffer */
-	u32 soft_disabled; /* it is not written; event triggers change this */
-	u64 filter;        /* struct filter_pred array; 0: all events pass */
-	u64 triggers;      /* first struct event_trigger, or 0 */
-};
-
-extern struct trace_event_file trace_event_files[TRACE_EVENT_FILES];
 
 /* One test of a filter; evaluation starts at the first. */
 struct filter_pred {
@@ -93,7 +80,10 @@ struct event_trigger {
 	u32 counted; /* `count` says how often it is still executed */
 	s64 count;
 	u64 filter;  /* struct filter_pred array; 0: always */
-	u64 data;    /* struct hist_trigger for TRIGGER_HIST, struct trace_event_file for others */
+	u64 data;    /* struct hist_trigger for TRIGGER_HIST, struct trace_probe for TRIGGER_EPROBE,
+		      * struct trace_event_file for others */
+	u32 paused;  /* TRIGGER_HIST: it is not executed */
+	u32 unused;
 };
 
 #define TRIGGER_ENABLE_EVENT 16
@@ -101,52 +91,143 @@ struct event_trigger {
 #define TRIGGER_HIST 18
 #define TRIGGER_ENABLE_HIST 19
 #define TRIGGER_DISABLE_HIST 20
+#define TRIGGER_EPROBE 21 /* write the event of an event probe */
 
-/* Execute those due before or after the event is written; return whether it gets a stack trace. */
-int event_triggers_call(struct trace_event_file *file, const struct trace_entry *entry, u32 size,
-			unsigned long ip, int after);
+/* An event on its way into the buffer of a trace array. */
+struct trace_event_buffer {
+	struct trace_array *tr;
+	const struct trace_entry *entry;
+	u32 size;
+	u32 irqs_off;
+	unsigned long ip; /* in the function that the event is about */
+};
 
-/* A histogram. */
-struct hist_field {
+/*
+ * Execute the triggers of `file` that are due before or after the event is written; return
+ * whether it gets a stack trace.
+ */
+int event_triggers_call(const struct trace_event_buffer *event,
+			const struct trace_event_file *file, int after);
+
+/*
+ * A histogram: a map from keys to elements, which the host allocates and reads.
+ *
+ * An element is its key, its sums, a mask of the variables that are set, the variables, the name
+ * of the task that made it, and room for strings. A variable that is a string has its address.
+ */
+
+/* One step of an expression; operands are on a stack. */
+struct hist_op {
 	u32 kind;   /* FILTER_KIND_*, or HIST_KIND_* */
-	u32 offset; /* in the event */
+	u32 offset; /* in the event; HIST_KIND_VAR_REF: number of the reference */
 	u32 size;
 	u32 is_signed;
-	u32 log2;   /* 1: count powers of two */
-	u32 key_offset; /* in the key, a multiple of 8 */
-	u32 key_size;
-	u32 unused;
-	u64 buckets; /* if not 0: count ranges of this size */
+	u64 value;  /* a constant operand */
 };
 
 #define HIST_KIND_HITCOUNT 16
-#define HIST_KIND_TIMESTAMP 17
+#define HIST_KIND_TIMESTAMP 17 /* `value`, if not 0, is the unit in ns */
 #define HIST_KIND_STACK 18
+#define HIST_KIND_CONST 19
+#define HIST_KIND_VAR_REF 20
+#define HIST_KIND_EXECNAME 21  /* of the task that made the element */
+#define HIST_KIND_LOG2 22      /* operators from here on */
+#define HIST_KIND_BUCKET 23    /* ranges of `value` */
+#define HIST_KIND_UMINUS 24
+#define HIST_KIND_PLUS 25      /* with two operands from here on */
+#define HIST_KIND_MINUS 26
+#define HIST_KIND_MULT 27
+#define HIST_KIND_DIV 28
+#define HIST_KIND_DIV_SHIFT 29 /* by a constant, whose inverse is `value` >> HIST_DIV_SHIFT */
 
-#define HIST_KEYS_MAX 3
-#define HIST_VALS_MAX 16
-#define HIST_KEY_SIZE 256
-#define HIST_STACK 16
+#define HIST_DIV_SHIFT 20
 
-struct hist_trigger {
-	u32 nr_keys, nr_vals;
-	u32 key_size;
-	u32 bits;     /* the map has 1 << bits slots */
-	u32 max;      /* of entries; less than its slots */
-	u32 entries;
-	u32 paused;
-	u32 lock;
-	u64 hits, drops;
-	u64 map; /* slots: u64 used, key, u64 values */
-	struct hist_field keys[HIST_KEYS_MAX];
-	struct hist_field vals[HIST_VALS_MAX];
+/* A key, a value or a variable. */
+struct hist_field {
+	u32 first, nr_ops; /* of the histogram's */
+	u32 to;     /* keys: offset in the key; others: number of the sum or variable */
+	u32 size;   /* keys: bytes there, a multiple of 8; variables: bytes of a string, or 0 */
+	u32 string; /* variables: offset of that string in the element */
+	u32 is_string;
 };
 
-void hist_trigger_update(struct hist_trigger *hist, const struct trace_entry *entry, u32 size,
-			 unsigned long ip);
+/* A variable of this or another histogram. */
+struct hist_var_ref {
+	u64 hist; /* struct hist_trigger */
+	u32 var;
+	u32 once; /* reading it unsets it */
+};
 
-/* The tasks whose events are written, as struct ftrace_pids; 0: all. */
-extern volatile unsigned long trace_event_pid_list;
+#define HIST_HANDLER_ONMATCH 1
+#define HIST_HANDLER_ONMAX 2
+#define HIST_HANDLER_ONCHANGE 3
+
+#define HIST_ACTION_SAVE 1
+#define HIST_ACTION_TRACE 2
+#define HIST_ACTION_SNAPSHOT 3
+
+#define HIST_KEYS_MAX 3
+#define HIST_VALS_MAX 3
+#define HIST_VARS_MAX 16 /* references of a histogram */
+#define HIST_KEY_SIZE 384
+#define HIST_STACK 16
+#define HIST_STRING 256
+#define HIST_PARAMS_MAX 64
+
+struct hist_action {
+	u32 handler;
+	u32 action;
+	u32 ref;   /* onmax and onchange: the reference that is tracked */
+	u32 var;   /* the variable that keeps its value */
+	u64 event; /* HIST_ACTION_TRACE: struct synth_event */
+	u64 value; /* HIST_ACTION_SNAPSHOT: of the last snapshot */
+	u32 taken; /* there is one */
+	u32 nr_params;
+	char comm[TASK_COMM_LEN];
+	u64 key[HIST_KEY_SIZE / 8];
+	u32 params[HIST_PARAMS_MAX]; /* HIST_ACTION_TRACE: references */
+};
+
+struct hist_trigger {
+	u32 nr_keys, nr_vals; /* the first value is the number of hits */
+	u32 nr_vars, nr_save; /* variables set by each hit, and those of the action save */
+	u32 nr_refs, nr_actions;
+	u32 key_size, elt_size;
+	u32 vars; /* offset of the mask in an element */
+	u32 comm; /* offset of the name of a task, or 0 */
+	u32 bits; /* the map has 1 << bits slots */
+	u32 max;  /* of elements; less than its slots */
+	u32 entries;
+	u32 unused;
+	u64 hits, drops;
+	u64 map;     /* u32 array: number of an element, from 1, or 0 */
+	u64 elts;
+	u64 ops;     /* struct hist_op array */
+	u64 fields;  /* struct hist_field array: keys, values, variables, those of save */
+	u64 refs;    /* struct hist_var_ref array */
+	u64 actions; /* struct hist_action array */
+};
+
+void hist_trigger_update(struct hist_trigger *hist, const struct trace_event_buffer *event);
+
+/* An event that is made of the variables of histograms. Each field begins at a u64. */
+struct synth_field {
+	u32 kind; /* FILTER_KIND_NUMBER, FILTER_KIND_STRING or FILTER_KIND_DYN_STRING */
+	u32 size;
+};
+
+struct synth_event {
+	u32 type;
+	u32 nr_fields;
+	u32 nr_u64; /* without the characters of FILTER_KIND_DYN_STRING */
+	u32 unused;
+	struct synth_field fields[HIST_PARAMS_MAX];
+};
+
+void synth_event_trace(const struct synth_event *event, const u64 *values, const u32 *refs,
+		       unsigned long ip, u32 irqs_off);
+u64 *hist_scratch_get(u32 words);
+void hist_scratch_put(u32 words);
 
 /* What a function that makes an event keeps. */
 struct trace_event_context {
@@ -166,9 +247,14 @@ trace_event_begin(struct trace_event_context *context)
 	return 0;
 }
 
-/* Write the event of `size` bytes, if it shall be; `ip` is in the function that it is about. */
+/* Write the event of `size` bytes to each trace array that wants it; `ip` is in the function
+ * that it is about. */
 void trace_event_commit(const struct trace_event_context *context, u32 type,
 			struct trace_entry *entry, u32 size, unsigned long ip);
+
+/* The same without its end: the section goes on. */
+void trace_event_write(const struct trace_event_context *context, u32 type,
+		       struct trace_entry *entry, u32 size, unsigned long ip);
 
 /* Address in the function that has the tracepoint. */
 #define EVENT_IP ((unsigned long)__builtin_return_address(0))

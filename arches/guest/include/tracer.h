@@ -76,38 +76,6 @@ extern volatile unsigned long ftrace_pid_list;
 int ftrace_ignore_task(void);
 int ftrace_pid_ignored(u64 list);
 
-/*
- * The buffers of an instance, written by the host. The main buffers are in cpu_local.
- */
-#define TRACE_ARRAY_CPUS 8
-
-struct trace_array {
-	u64 pids; /* struct ftrace_pids; 0: all tasks are traced */
-	u64 unused;
-	struct ring_buffer_cpu buffers[TRACE_ARRAY_CPUS];
-};
-
-/* The buffer of this CPU in `tr`, or if it is 0 the main one. */
-static inline __attribute__((always_inline)) volatile struct ring_buffer_cpu *
-array_buffer(struct trace_array *tr)
-{
-	return tr ? &tr->buffers[this_cpu->cpu % TRACE_ARRAY_CPUS] : &this_cpu->buffer;
-}
-
-void *array_buffer_lock_reserve(volatile struct ring_buffer_cpu *buffer, unsigned long length);
-void array_buffer_unlock_commit(volatile struct ring_buffer_cpu *buffer);
-void array_trace_stack(volatile struct ring_buffer_cpu *buffer, unsigned long ip, u32 irqs_off);
-
-/*
- * Have the next task switch record the names of both tasks: an event was written to `tr`. The
- * kernel's switch compares the events of the main buffer with those at the last one.
- */
-static inline __attribute__((always_inline)) void tracing_record_later(struct trace_array *tr)
-{
-	if (tr)
-		this_cpu->buffer.named = ~(u32)this_cpu->buffer.entries;
-}
-
 /* The time by a clock other than that of this CPU; `flags` are a buffer's. */
 u64 trace_clock_of(u32 flags);
 
@@ -119,6 +87,9 @@ struct func_probe {
 	u32 command; /* FUNC_PROBE_* */
 	u32 counted; /* 0: no counts, execute on every call */
 	u64 ips, counts, nr;
+	u64 files;   /* parallel to `ips`: struct trace_event_file, for FUNC_PROBE_ENABLE_EVENT
+		      * and FUNC_PROBE_DISABLE_EVENT */
+	u64 array;   /* struct trace_array */
 };
 
 #define FUNC_PROBE_TRACEON 1
@@ -127,18 +98,77 @@ struct func_probe {
 #define FUNC_PROBE_SNAPSHOT 4
 #define FUNC_PROBE_DUMP 5
 #define FUNC_PROBE_CPUDUMP 6
+#define FUNC_PROBE_ENABLE_EVENT 7
+#define FUNC_PROBE_DISABLE_EVENT 8
 
-#define FUNC_PROBES_MAX 12 /* each command without and with counts */
-extern struct func_probe func_probes[FUNC_PROBES_MAX];
+#define FUNC_PROBES_MAX 16 /* each command without and with counts */
 
-/* Execute the command `snapshot`. */
-void tracing_snapshot_instance(const struct func_probe *probe, unsigned long ip,
-			       unsigned long parent_ip);
+/*
+ * The switches of an event. The host makes a filter or a trigger first, then its address
+ * here, and no CPU is in the tracer meanwhile.
+ */
+struct trace_event_file {
+	u32 enabled;       /* the event is made, for its triggers if not for the buffer */
+	u32 soft_disabled; /* it is not written; event triggers change this */
+	u64 filter;        /* struct filter_pred array; 0: all events pass */
+	u64 triggers;      /* first struct event_trigger, or 0 */
+};
 
-/* Whether tracing_on is 1; traceon and traceoff depend on it. */
-extern volatile u32 tracing_is_on;
+#define TRACE_EVENT_FILES 0xc00 /* types that can have a filter and triggers: all below it */
 
-long trace_array_puts(unsigned long ip, const char *text, unsigned long len);
+#define TRACE_ARRAY_CPUS 8
+
+/*
+ * A trace array: the top one, or an instance. Written by the host.
+ */
+struct trace_array {
+	u64 pids;       /* of functions: struct ftrace_pids; 0: all. The top one has ftrace_pid_list */
+	u64 event_pids; /* of events: likewise */
+	u64 next;       /* struct trace_array of the next instance, or 0 */
+	u32 flags;      /* TRACE_ITER_* */
+	u32 tracing_is_on; /* traceon and traceoff depend on it */
+	struct func_probe probes[FUNC_PROBES_MAX];
+	struct ring_buffer_cpu buffers[TRACE_ARRAY_CPUS]; /* the top one has those of cpu_local */
+	struct trace_event_file event_files[TRACE_EVENT_FILES]; /* indexed by type */
+};
+
+#define TRACE_ITER_PRINTK 1u     /* messages of the tracers are written */
+#define TRACE_ITER_STACKTRACE 2u /* each event is followed by a stack trace */
+
+extern struct trace_array global_trace;
+
+/* The buffer of this CPU in `tr`. */
+static inline __attribute__((always_inline)) volatile struct ring_buffer_cpu *
+array_buffer(struct trace_array *tr)
+{
+	return tr == &global_trace ? &this_cpu->buffer :
+				     &tr->buffers[this_cpu->cpu % TRACE_ARRAY_CPUS];
+}
+
+void *array_buffer_lock_reserve(volatile struct ring_buffer_cpu *buffer, unsigned long length);
+void array_buffer_unlock_commit(volatile struct ring_buffer_cpu *buffer);
+
+/* ftrace_trace_stack() and trace_stack_from() in another buffer of this CPU. */
+void array_trace_stack(volatile struct ring_buffer_cpu *buffer, unsigned long ip, u32 irqs_off);
+void array_trace_stack_from(volatile struct ring_buffer_cpu *buffer, unsigned long address,
+			    u32 irqs_off);
+
+/*
+ * Have the next task switch record the names of both tasks: an event was written to `tr`. The
+ * kernel's switch compares the events of the main buffer with those at the last one.
+ */
+static inline __attribute__((always_inline)) void tracing_record_later(struct trace_array *tr)
+{
+	if (tr != &global_trace)
+		this_cpu->buffer.named = ~(u32)this_cpu->buffer.entries;
+}
+
+/* Execute the command `snapshot` of `tr`. */
+void tracing_snapshot_instance(struct trace_array *tr, unsigned long ip, unsigned long parent_ip);
+
+/* Write `text` to `tr` for `ip`; return the bytes used, or -EBADF if tracing is off. */
+long trace_array_puts(struct trace_array *tr, unsigned long ip, const char *text,
+		      unsigned long len);
 
 #define FUNCTION_COUNT_CPUS 8
 extern u64 function_count[FUNCTION_COUNT_CPUS];
@@ -210,6 +240,8 @@ struct fgraph_control {
 	u32 fast;      /* FGRAPH_FAST_*: the settings ask for nothing else */
 };
 extern struct fgraph_control fgraph;
+
+#define FGRAPH_KRETPROBE 2u /* ftrace_ret_entry.told: a return probe follows the call */
 
 #define FGRAPH_FAST_ENTRY 1u  /* each call of a site is traced */
 #define FGRAPH_FAST_RETURN 2u /* each traced function's return is, however long it took */

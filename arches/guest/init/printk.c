@@ -6,24 +6,37 @@
 
 #define LOG_LINE_MAX 160
 
-static DEFINE_SPINLOCK(logbuf_lock);
-static char printk_buf[LOG_LINE_MAX];
+static DEFINE_SPINLOCK(console_sem);
+static char printk_buf[LOG_LINE_MAX]; /* the pending line, of the holder of console_sem */
 
 static void console_write(const char *text, int len)
 {
 	machine_call(HC_PRINTK, ADDR(text), len, 0, 0);
 }
 
-static int vprintk_emit(const char *fmt, __builtin_va_list args)
+static unsigned long console_lock(void)
 {
 	unsigned long flags;
+
+	spin_lock_irqsave(&console_sem, flags);
+	return flags;
+}
+
+/* Write the pending line, and let others print. */
+static void console_unlock(int len, unsigned long flags)
+{
+	console_write(printk_buf, len);
+	spin_unlock_irqrestore(&console_sem, flags);
+}
+
+static int vprintk_emit(const char *fmt, __builtin_va_list args)
+{
+	unsigned long flags = console_lock();
 	int len;
 
-	spin_lock_irqsave(&logbuf_lock, flags);
 	len = vsnprintf(printk_buf, sizeof(printk_buf), fmt, args);
 	len = min(len, LOG_LINE_MAX - 1);
-	console_write(printk_buf, len);
-	spin_unlock_irqrestore(&logbuf_lock, flags);
+	console_unlock(len, flags);
 	return len;
 }
 

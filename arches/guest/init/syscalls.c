@@ -50,6 +50,12 @@ SYSCALL_DEFINE3(open, const char *, filename, int, flags, umode_t, mode)
 	return do_sys_openat2(filename, flags);
 }
 
+/* All paths begin at the root. */
+SYSCALL_DEFINE3(openat, int, dfd, const char *, filename, int, flags)
+{
+	return dfd == AT_FDCWD || *filename == '/' ? do_sys_openat2(filename, flags) : -EBADF;
+}
+
 SYSCALL_DEFINE1(close, unsigned int, fd)
 {
 	return close_fd(fd);
@@ -199,7 +205,8 @@ static long sys_ni_syscall(void)
 	call(NR_kill, kill), call(NR_getdents, getdents),                       \
 	call(NR_mkdir, mkdir), call(NR_unlink, unlink),                         \
 	call(NR_mount, mount), call(NR_umount, umount),                         \
-	call(NR_prctl, prctl), call(NR_time, time), call(NR_sysinfo, sysinfo)
+	call(NR_prctl, prctl), call(NR_time, time), call(NR_sysinfo, sysinfo),  \
+	call(NR_openat, openat)
 
 #define SYSCALL_FUNCTION(nr, name) [nr] = sys_##name
 #define SYSCALL_METADATA(nr, name) [nr] = &__syscall_meta__##name

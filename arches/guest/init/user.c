@@ -42,7 +42,7 @@ static int exec_child(void *path)
 static int user_cat(const char *path)
 {
 	char buf[128];
-	int fd = syscall(open, path, O_RDONLY, 0), n, total = 0;
+	int fd = syscall(openat, AT_FDCWD, path, O_RDONLY), n, total = 0;
 
 	if (fd < 0)
 		return fd;
@@ -100,16 +100,51 @@ static int crond_main(void)
 	return 0;
 }
 
+static int ls_main(void)
+{
+	char names[128];
+	int fd = syscall(openat, AT_FDCWD, "/", O_RDONLY);
+
+	while (syscall(getdents, fd, names, sizeof(names)) > 0)
+		;
+	return syscall(close, fd, 0, 0);
+}
+
+/* Sends echo requests to itself through a pipe, and waits between them. */
+static int ping_main(void)
+{
+	char packet[64] = "ping";
+	int fds[2];
+
+	if (syscall(pipe, fds, 0, 0))
+		return 1;
+	for (int n = 0; n < 3; n++) {
+		syscall(write, fds[1], packet, sizeof(packet));
+		syscall(read, fds[0], packet, sizeof(packet));
+		syscall(nanosleep, 1000000, 0, 0);
+	}
+	syscall(close, fds[0], 0, 0);
+	syscall(close, fds[1], 0, 0);
+	return 0;
+}
+
 /* A process outside that uses this machine's files, and the child that it has forked. */
+typedef long (*request_fn)(long, long, long, long, long, long);
+
 struct client {
 	int pid, child, exec;
 };
+
+/* Programs that clients execute here, by number; the first stands for all others. */
+static const char *const client_programs[] = { "/bin/true", "/bin/ping", "/bin/ls" };
 
 static int client_child(void *data)
 {
 	const struct client *client = data;
 
-	return client->exec ? user_exec("/bin/true") : 0;
+	if (!client->exec)
+		return 0;
+	return user_exec(client_programs[client->exec < 4 ? client->exec - 1 : 0]);
 }
 
 static int client_main(void *data)
@@ -122,18 +157,46 @@ static int client_main(void *data)
 	return user_wait(user_fork(client_child, data));
 }
 
-/* Do in tasks of the same pids what a client has done; called by the machine as a request. */
-long run_client(long pid, long child, long exec)
+/*
+ * Do in tasks of the same pids what a client has done; called by the machine as a request. `exec`
+ * is 0 or a program's number from 1.
+ */
+long run_client(long pid, long child, long exec, long nice)
 {
 	struct client client = { .pid = pid, .child = child, .exec = exec };
 	int old = set_last_pid(pid - 1);
-	long ret = user_wait(user_fork(client_main, &client));
+	long ret;
 
+	set_user_nice(current, nice);
+	ret = user_wait(user_fork(client_main, &client));
 	set_last_pid(old);
 	return ret;
 }
 
-typedef long (*request_fn)(long, long, long, long, long, long);
+struct client_call {
+	request_fn function;
+	long argument[3], result;
+};
+
+static int client_call_main(void *data)
+{
+	struct client_call *call = data;
+
+	call->result = call->function(call->argument[0], call->argument[1], call->argument[2],
+				      0, 0, 0);
+	return 0;
+}
+
+/* Call a function in a task of the client's pid; called by the machine as a request. */
+long call_as_client(long pid, long function, long first, long second, long third)
+{
+	struct client_call call = { (request_fn)function, { first, second, third }, -EAGAIN };
+	int old = set_last_pid(pid - 1);
+
+	user_wait(user_fork(client_call_main, &call));
+	set_last_pid(old);
+	return call.result;
+}
 
 static int serve_request(void *data)
 {
@@ -186,5 +249,7 @@ const struct user_program user_programs[] = {
 	{ "/sbin/rc", "rc", rc_main },
 	{ "/bin/sh", "sh", sh_main },
 	{ "/bin/true", "true", true_main },
+	{ "/bin/ping", "ping", ping_main },
+	{ "/bin/ls", "ls", ls_main },
 	{ NULL, NULL, NULL },
 };

@@ -50,8 +50,15 @@ static void forget_original_parent(struct task_struct *father)
 	wake_up_all(&reaper->wait_chldexit);
 }
 
+/* Nobody handles signals here, so SIGCHLD is ignored, as it is by default. */
+static void send_signal_locked(int sig, int code, struct task_struct *p)
+{
+	event_signal_generate(sig, code, p, TRACE_SIGNAL_IGNORED);
+}
+
 static void do_notify_parent(struct task_struct *p)
 {
+	send_signal_locked(SIGCHLD, CLD_EXITED, p->parent);
 	wake_up_all(&p->parent->wait_chldexit);
 }
 

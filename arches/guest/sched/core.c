@@ -398,6 +398,13 @@ void migrate_enable(void)
 	preempt_enable();
 }
 
+/* All have the same weight here: the value is only shown, and inherited. */
+void set_user_nice(struct task_struct *p, long nice)
+{
+	nice = nice < -20 ? -20 : nice > 19 ? 19 : nice;
+	p->prio = p->static_prio = DEFAULT_PRIO + nice;
+}
+
 /* For a task that is not running. */
 void sched_set_fifo(struct task_struct *p, unsigned int priority)
 {

@@ -13,6 +13,7 @@ DEFINE_EVENT(sched_process_fork);
 DEFINE_EVENT(sched_process_exec);
 DEFINE_EVENT(sched_process_exit);
 DEFINE_EVENT(sched_process_free);
+DEFINE_EVENT(signal_generate);
 DEFINE_EVENT(irq_handler_entry);
 DEFINE_EVENT(irq_handler_exit);
 DEFINE_EVENT(softirq_entry);

@@ -47,7 +47,7 @@ typedef u8 bool;
 	X(sched_waking) X(sched_wakeup) X(sched_wakeup_new) X(sched_switch)     \
 	X(sched_migrate_task) X(sched_process_free) X(sched_process_exit)       \
 	X(sched_process_fork) X(sched_process_exec)                             \
-	X(irq_handler_entry) X(irq_handler_exit)                                \
+	X(signal_generate) X(irq_handler_entry) X(irq_handler_exit)             \
 	X(softirq_entry) X(softirq_exit) X(softirq_raise)                       \
 	X(timer_init) X(timer_start) X(timer_expire_entry) X(timer_expire_exit) \
 	X(timer_cancel) X(sys_enter) X(sys_exit)                                \
@@ -206,6 +206,26 @@ void trace_event_sched_process_exec(const char *filename, const struct task_fiel
 	SET_STRING(filename, filename);
 	entry.pid = entry.old_pid = p->pid;
 	COMMIT(sched_process_exec);
+}
+
+/* ---- signal ------------------------------------------------------------- */
+
+#define SIGNAL_GENERATE(e, F, A, P, S)                                          \
+	F(e, int, sig) F(e, int, errno) F(e, int, code) A(e, char, comm, 16)    \
+	F(e, pid_t, pid) F(e, int, group) F(e, int, result)
+EVENT_CLASS(signal_generate, SIGNAL_GENERATE)
+EVENT("signal", signal_generate, signal_generate, "sig=%d errno=%d code=%d comm=%s pid=%d grp=%d res=%d", REC->sig, REC->errno, REC->code, REC->comm, REC->pid, REC->group, REC->result)
+
+void trace_event_signal_generate(int sig, int code, const struct task_fields *p, int result)
+{
+	BEGIN(signal_generate);
+	entry.sig = sig;
+	entry.code = code;
+	set_comm(entry.comm, p);
+	entry.pid = p->pid;
+	entry.group = 1;
+	entry.result = result;
+	COMMIT(signal_generate);
 }
 
 /* ---- irq ---------------------------------------------------------------- */

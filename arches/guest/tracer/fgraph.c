@@ -11,6 +11,7 @@
  * the entry was read, or all of that is one block.
  */
 #include "ring_buffer.h"
+#include "trace_kprobe.h"
 #include "tracepoint.h"
 
 #define FGRAPH_CPUS 8
@@ -271,7 +272,10 @@ static __attribute__((noinline)) unsigned long graph_return(unsigned long frame_
 	entry = &stack->stack[stack->index - 1];
 	if (unlikely(entry->fp != frame_pointer))
 		bad_frame_pointer(entry, frame_pointer);
-	if (entry->told) {
+	if (entry->told == FGRAPH_KRETPROBE) {
+		kretprobe_return((struct trace_probe *)(unsigned long)entry->probe, entry->ret,
+				 entry->fp, retval, irqs_off, told);
+	} else if (entry->told) {
 		stack->depth--;
 		if (fgraph.on && told)
 			trace_graph_return(stack, entry, retval, rettime, irqs_off);

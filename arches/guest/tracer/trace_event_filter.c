@@ -109,6 +109,8 @@ const char *event_string(const struct trace_entry *entry, u32 total, u32 kind, u
 		offset = where & 0xffff;
 		size = where >> 16;
 	}
+	if (kind == FILTER_KIND_STRING && !size && offset < total)
+		size = total - offset; /* up to the end, as in ftrace:print */
 	if (offset > total || size > total - offset)
 		offset = size = 0;
 	*length = size;

@@ -3,7 +3,7 @@
  * The triggers of events. Modelled on kernel/trace/trace_events_trigger.c. As in trace_probe.c,
  * this file decides, and the machine changes the buffers.
  */
-#include "trace_events.h"
+#include "trace_kprobe.h"
 
 static int trigger_matches(const struct event_trigger *trigger, const struct trace_entry *entry,
 			   u32 size)
@@ -22,15 +22,16 @@ static int trigger_counts(struct event_trigger *trigger)
 	return 1;
 }
 
-static void trigger_traceon(struct event_trigger *trigger, unsigned long ip)
+static void trigger_traceon(struct trace_array *tr, struct event_trigger *trigger,
+			    unsigned long ip)
 {
 	u32 on = trigger->command == FUNC_PROBE_TRACEON;
 
-	if (on == tracing_is_on || !trigger_counts(trigger))
+	if (on == tr->tracing_is_on || !trigger_counts(trigger))
 		return;
-	tracing_is_on = on;
+	tr->tracing_is_on = on;
 	hypercall(HC_TRACE_CONTROL,
-		  (unsigned long)&func_probes[2 * (trigger->command - 1)], ip, 0, 0);
+		  (unsigned long)&tr->probes[2 * (trigger->command - 1)], ip, 0, 0);
 }
 
 static void trigger_enable_event(struct event_trigger *trigger)
@@ -53,28 +54,38 @@ static void trigger_enable_hist(struct event_trigger *trigger)
 	for (other = (void *)(unsigned long)file->triggers; other;
 	     other = (void *)(unsigned long)other->next)
 		if (other->command == TRIGGER_HIST)
-			((struct hist_trigger *)(unsigned long)other->data)->paused =
-				trigger->command == TRIGGER_DISABLE_HIST;
+			other->paused = trigger->command == TRIGGER_DISABLE_HIST;
 }
 
-/* Whether the trigger can change if this event is written. */
+static struct hist_trigger *trigger_hist(const struct event_trigger *trigger)
+{
+	return (struct hist_trigger *)(unsigned long)trigger->data;
+}
+
+/* Whether it decides by the event, for which the kernel has reserved space by then. */
+static int looks_at_event(const struct event_trigger *trigger)
+{
+	return trigger->filter || trigger->command == TRIGGER_HIST;
+}
+
+/* Whether the trigger can change if this event is written, or write another one. */
 static int changes_buffer(const struct event_trigger *trigger)
 {
+	if (trigger->command == TRIGGER_HIST)
+		return trigger_hist(trigger)->nr_actions != 0;
 	return trigger->command < TRIGGER_ENABLE_EVENT;
 }
 
-static int trigger_call(struct event_trigger *trigger, const struct trace_entry *entry, u32 size,
-			unsigned long ip)
+static int trigger_call(const struct trace_event_buffer *event, struct event_trigger *trigger)
 {
 	switch (trigger->command) {
 	case FUNC_PROBE_TRACEON:
 	case FUNC_PROBE_TRACEOFF:
-		trigger_traceon(trigger, ip);
+		trigger_traceon(event->tr, trigger, event->ip);
 		return 0;
 	case FUNC_PROBE_SNAPSHOT:
 		if (trigger_counts(trigger))
-			tracing_snapshot_instance(
-				&func_probes[2 * (FUNC_PROBE_SNAPSHOT - 1)], ip, 0);
+			tracing_snapshot_instance(event->tr, event->ip, 0);
 		return 0;
 	case FUNC_PROBE_STACKTRACE:
 		return trigger_counts(trigger);
@@ -86,31 +97,34 @@ static int trigger_call(struct event_trigger *trigger, const struct trace_entry 
 	case TRIGGER_DISABLE_HIST:
 		trigger_enable_hist(trigger);
 		return 0;
+	case TRIGGER_EPROBE:
+		eprobe_trace_func((struct trace_probe *)(unsigned long)trigger->data, event);
+		return 0;
 	default:
-		hist_trigger_update((struct hist_trigger *)(unsigned long)trigger->data, entry, size,
-				    ip);
+		hist_trigger_update(trigger_hist(trigger), event);
 		return 0;
 	}
 }
 
 /*
- * Execute the triggers of `file` before (`after` 0) or after the event is written. In the kernel,
- * a trigger with a condition looks at an event for which space is reserved already, so that it
- * can stop tracing only after that event.
+ * Execute the triggers of `file` before (`after` 0) or after the event is written. If one of them
+ * looks at the event, the kernel executes all when it has reserved space for it: they can stop
+ * tracing only after that event. For a text of trace_marker that is always so.
  */
-int event_triggers_call(struct trace_event_file *file, const struct trace_entry *entry, u32 size,
-			unsigned long ip, int after)
+int event_triggers_call(const struct trace_event_buffer *event,
+			const struct trace_event_file *file, int after)
 {
 	struct event_trigger *first = (struct event_trigger *)(unsigned long)file->triggers, *trigger;
-	int conditional = 0, stack = 0;
+	int reserved = file == &event->tr->event_files[TRACE_PRINT], stack = 0;
 
 	for (trigger = first; trigger; trigger = (void *)(unsigned long)trigger->next)
-		conditional |= trigger->filter != 0;
+		reserved |= looks_at_event(trigger);
 	for (trigger = first; trigger; trigger = (void *)(unsigned long)trigger->next) {
-		int late = conditional && changes_buffer(trigger);
+		int late = reserved && changes_buffer(trigger);
 
-		if (late == after && trigger_matches(trigger, entry, size))
-			stack |= trigger_call(trigger, entry, size, ip);
+		if (late == after && !trigger->paused &&
+		    trigger_matches(trigger, event->entry, event->size))
+			stack |= trigger_call(event, trigger);
 	}
 	return stack;
 }

@@ -3,7 +3,7 @@
  * Text and bytes in the trace: trace_marker, trace_marker_raw, and messages of the tracers.
  * Modelled on tracing_mark_write() and tracing_mark_raw_write() in kernel/trace/trace.c.
  */
-#include "tracer.h"
+#include "trace_events.h"
 
 struct print_entry {
 	struct trace_entry ent;
@@ -46,46 +46,64 @@ static void mark_copy(char *to, const char *from, unsigned long len, unsigned lo
 		to[n] = 0;
 }
 
-/* Write `text` for `ip` to the buffer of `tr`, or if it is 0 to the main one. */
+/*
+ * Write `text` for `ip` to the buffer of `tr`, followed by a new line unless it ends with one.
+ * The triggers of the event ftrace:print see it without that line end.
+ */
 static long mark_print(struct trace_array *tr, unsigned long ip, const char *text,
-		       unsigned long len)
+		       unsigned long len, int triggers)
 {
 	u32 irqs_off = this_cpu->irqs_disabled, recursion = this_cpu->trace_recursion;
+	volatile struct ring_buffer_cpu *buffer = array_buffer(tr);
+	struct trace_event_file *file = &tr->event_files[TRACE_PRINT];
 	struct print_entry *entry;
 	unsigned long size;
+	char line_end;
+	int stack = 0;
 
 	if (len > PRINT_MAX - 4)
 		len = PRINT_MAX - 4;
-	size = (sizeof(*entry) + len + 1 + 3) & ~3ul;
+	size = (sizeof(*entry) + len + 2 + 3) & ~3ul;
 	this_cpu->irqs_disabled = 1;
 	this_cpu->trace_recursion = recursion | trace_context();
-	entry = (void *)mark_begin(array_buffer(tr), TRACE_PRINT, size, irqs_off);
+	entry = (void *)mark_begin(buffer, TRACE_PRINT, size, irqs_off);
 	if (entry) {
+		struct trace_event_buffer event = { tr, &entry->ent, size, irqs_off, ip };
+
+		triggers = triggers && file->triggers;
 		entry->ip = ip;
 		mark_copy(entry->buf, text, len, size - sizeof(*entry));
-		array_buffer_unlock_commit(array_buffer(tr));
+		if (triggers)
+			stack = event_triggers_call(&event, file, 0);
+		line_end = len && text[len - 1] != '\n' ? '\n' : 0;
+		entry->buf[len] = line_end;
+		array_buffer_unlock_commit(buffer);
 		tracing_record_later(tr);
+		if (triggers) {
+			entry->buf[len] = 0;
+			stack |= event_triggers_call(&event, file, 1);
+			entry->buf[len] = line_end;
+		}
+		if (stack)
+			array_trace_stack_from(buffer, EVENT_IP, irqs_off);
 	}
 	trace_recursion_end(recursion);
 	this_cpu->irqs_disabled = irqs_off;
 	return entry ? (long)len : -EBADF;
 }
 
-/* The option trace_printk; written by the host. */
-volatile u32 trace_printk_on = 1;
-
-/* Write `text` to the trace for `ip`; return the bytes used, or -EBADF if tracing is off. */
-long trace_array_puts(unsigned long ip, const char *text, unsigned long len)
+long trace_array_puts(struct trace_array *tr, unsigned long ip, const char *text,
+		      unsigned long len)
 {
-	if (!trace_printk_on)
+	if (!(global_trace.flags & TRACE_ITER_PRINTK))
 		return 0;
-	return mark_print(0, ip, text, len);
+	return mark_print(tr, ip, text, len, 0);
 }
 
-/* Called for writes to trace_marker of `tr`, or if it is 0 of the main buffer. */
+/* Called for writes to trace_marker of `tr`. */
 long tracing_mark_write(const char *text, unsigned long len, struct trace_array *tr)
 {
-	return mark_print(tr, FUNCTION_CODE(tracing_mark_write), text, len);
+	return mark_print(tr, FUNCTION_CODE(tracing_mark_write), text, len, 1);
 }
 
 /* Called for writes to trace_marker_raw: an id of four bytes, then data. */

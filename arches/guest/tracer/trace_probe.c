@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Commands of set_ftrace_filter: a function switches tracing on or off, records a stack
- * trace, takes a snapshot or dumps the buffers. Modelled on function_trace_probe_call()
+ * Commands of set_ftrace_filter: a function switches tracing or an event on or off, records a
+ * stack trace, takes a snapshot or dumps the buffers. Modelled on function_trace_probe_call()
  * in kernel/trace/ftrace.c and on the probes in kernel/trace/trace_functions.c and
  * kernel/trace/trace.c.
  *
@@ -10,10 +10,6 @@
  * machine may change them.
  */
 #include "tracer.h"
-
-struct func_probe func_probes[FUNC_PROBES_MAX];
-
-volatile u32 tracing_is_on = 1;
 
 /* Return the index of `ip` in the probe's table, or -1. */
 static long func_probe_find(const struct func_probe *probe, unsigned long ip)
@@ -65,6 +61,11 @@ static int update_stack_count(s64 *count)
 	return nonzero;
 }
 
+static struct trace_array *probe_array(const struct func_probe *probe)
+{
+	return (struct trace_array *)(unsigned long)probe->array;
+}
+
 static long trace_control(const struct func_probe *probe, unsigned long ip,
 			  unsigned long parent_ip)
 {
@@ -78,12 +79,13 @@ static long trace_control(const struct func_probe *probe, unsigned long ip,
 static void update_traceon_count(const struct func_probe *probe, unsigned long ip,
 				 unsigned long parent_ip, s64 *count)
 {
+	struct trace_array *tr = probe_array(probe);
 	u32 on = probe->command == FUNC_PROBE_TRACEON;
 	s64 old = count ? *count : 1;
 
-	if (old <= 0 || on == tracing_is_on)
+	if (old <= 0 || on == tr->tracing_is_on)
 		return;
-	tracing_is_on = on;
+	tr->tracing_is_on = on;
 	if (count)
 		*count = old - 1;
 	trace_control(probe, ip, parent_ip);
@@ -98,31 +100,42 @@ static void update_traceon_count(const struct func_probe *probe, unsigned long i
 #define IGNORED "*** snapshot is being ignored        ***\n"
 
 /* The machine swaps the buffers, or stops tracing if there is no spare buffer. */
-void tracing_snapshot_instance(const struct func_probe *probe, unsigned long ip,
-			       unsigned long parent_ip)
+void tracing_snapshot_instance(struct trace_array *tr, unsigned long ip, unsigned long parent_ip)
 {
+	const struct func_probe *probe = &tr->probes[2 * (FUNC_PROBE_SNAPSHOT - 1)];
 	unsigned long here = FUNCTION_CODE(tracing_snapshot_instance);
 	long result;
 
 	if (this_cpu->preempt_count & NMI_MASK) {
-		trace_array_puts(here, IN_NMI, sizeof(IN_NMI) - 1);
-		trace_array_puts(here, IGNORED, sizeof(IGNORED) - 1);
+		trace_array_puts(tr, here, IN_NMI, sizeof(IN_NMI) - 1);
+		trace_array_puts(tr, here, IGNORED, sizeof(IGNORED) - 1);
 		return;
 	}
 	result = trace_control(probe, ip, parent_ip);
 	if (result >= 0)
 		return;
 	if (result == -EBUSY) {
-		trace_array_puts(here, LATENCY_ACTIVE, sizeof(LATENCY_ACTIVE) - 1);
-		trace_array_puts(here, CANNOT_USE, sizeof(CANNOT_USE) - 1);
+		trace_array_puts(tr, here, LATENCY_ACTIVE, sizeof(LATENCY_ACTIVE) - 1);
+		trace_array_puts(tr, here, CANNOT_USE, sizeof(CANNOT_USE) - 1);
 		return;
 	}
-	trace_array_puts(here, NOT_ALLOCATED, sizeof(NOT_ALLOCATED) - 1);
-	trace_array_puts(here, STOPPING, sizeof(STOPPING) - 1);
+	trace_array_puts(tr, here, NOT_ALLOCATED, sizeof(NOT_ALLOCATED) - 1);
+	trace_array_puts(tr, here, STOPPING, sizeof(STOPPING) - 1);
 	trace_control(probe, 0, 0);
 }
 
-/* `op` is one of func_probes. */
+/* Only a change counts, and a negative count is unlimited. */
+static void update_event(const struct func_probe *probe, long place, s64 *count)
+{
+	u64 file = ((const u64 *)(unsigned long)probe->files)[place];
+	volatile u32 *soft_disabled = &((struct trace_event_file *)(unsigned long)file)->soft_disabled;
+	u32 off = probe->command == FUNC_PROBE_DISABLE_EVENT;
+
+	if (!count || (*soft_disabled != off && update_stack_count(count)))
+		*soft_disabled = off;
+}
+
+/* `op` is one of the probes of a trace array. */
 void function_trace_probe_call(unsigned long ip, unsigned long parent_ip, void *op,
 			       struct pt_regs *regs)
 {
@@ -141,11 +154,13 @@ void function_trace_probe_call(unsigned long ip, unsigned long parent_ip, void *
 	if (command == FUNC_PROBE_TRACEON || command == FUNC_PROBE_TRACEOFF) {
 		update_traceon_count(probe, ip, parent_ip, count);
 	} else if (command == FUNC_PROBE_STACKTRACE) {
-		if ((!count || tracing_is_on) && update_stack_count(count))
-			ftrace_trace_stack(ip, irqs_off);
+		if ((!count || probe_array(probe)->tracing_is_on) && update_stack_count(count))
+			array_trace_stack(array_buffer(probe_array(probe)), ip, irqs_off);
+	} else if (command == FUNC_PROBE_ENABLE_EVENT || command == FUNC_PROBE_DISABLE_EVENT) {
+		update_event(probe, place, count);
 	} else if (command == FUNC_PROBE_SNAPSHOT) {
 		if (update_count(count))
-			tracing_snapshot_instance(probe, ip, parent_ip);
+			tracing_snapshot_instance(probe_array(probe), ip, parent_ip);
 	} else if (update_count(count)) {
 		trace_control(probe, ip, parent_ip);
 	}

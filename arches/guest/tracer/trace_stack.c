@@ -59,10 +59,16 @@ void trace_stack_from(unsigned long address, u32 irqs_off)
 	__ftrace_trace_stack(&this_cpu->buffer, address, 1, irqs_off);
 }
 
-/* ftrace_trace_stack() in another buffer of this CPU. */
+/* The same in another buffer of this CPU. */
 void array_trace_stack(volatile struct ring_buffer_cpu *buffer, unsigned long ip, u32 irqs_off)
 {
 	__ftrace_trace_stack(buffer, ip, 0, irqs_off);
+}
+
+void array_trace_stack_from(volatile struct ring_buffer_cpu *buffer, unsigned long address,
+			    u32 irqs_off)
+{
+	__ftrace_trace_stack(buffer, address, 1, irqs_off);
 }
 
 u64 stack_trace_max_size;

@@ -29,6 +29,7 @@ from ....core.facts import Abi, AddressMap, CallSites, Facts
 from ....core.methods import PATCH_METHODS
 from .. import port as x86
 from ..insn import REL32_SIZE
+from ..kprobes import X86Probes
 from . import reloc
 
 _ARGUMENTS = ("eax", "edx", "ecx")
@@ -53,6 +54,7 @@ FACTS = Facts(
         stack_arguments=3,
         results=(x86.register("eax"), x86.register("edx")),
         volatile=dict.fromkeys(_ARGUMENTS, 2**32 - 1) | {"eflags": x86.FLAGS},
+        probe_names={name: f"e{name}" for name in x86.PROBE_NAMES},
         floats=tuple(x86.register(f"xmm{number}") for number in range(8)),
         controls=(
             (x86.register("eflags"), x86.INTERRUPTS_ON),
@@ -91,6 +93,9 @@ FACTS = Facts(
 )
 
 
+PROBES = X86Probes(x86.BREAKPOINT, CS_MODE_32, 32)
+
+
 @dataclass(frozen=True, slots=True)
 class I386Port(x86.X86Port):
     """i386; see `core.arch.Port` for what each verb owes."""
@@ -98,6 +103,11 @@ class I386Port(x86.X86Port):
     facts: Facts = FACTS
     folder: ClassVar[Path] = Path(__file__).parent
     relocation_abi: ClassVar[RelocationAbi] = reloc.ABI
+
+    @property
+    def probes(self) -> X86Probes | None:
+        """How kprobes are at any instruction."""
+        return PROBES
 
     def enter_variadic(
         self, code: bytes, function: int, arguments: Sequence[int], sp: int, return_to: int

@@ -26,6 +26,7 @@ from ....core.facts import Abi, AddressMap, CallSites, Facts, Register
 from ....core.methods import PATCH_METHODS
 from .. import port as x86
 from ..insn import REL32_SIZE
+from ..kprobes import X86Probes
 from . import reloc, trampoline
 
 _ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
@@ -54,6 +55,7 @@ FACTS = Facts(
         call_frame=0,
         results=(x86.register("rax"), x86.register("rdx")),
         volatile=dict.fromkeys(_VOLATILE, 2**64 - 1) | {"rflags": x86.FLAGS},
+        probe_names={name: f"r{name}" for name in x86.PROBE_NAMES},
         floats=tuple(x86.register(f"xmm{number}") for number in range(16)),
         controls=(
             (x86.register("rflags"), x86.INTERRUPTS_ON),
@@ -94,6 +96,9 @@ FACTS = Facts(
 )
 
 
+PROBES = X86Probes(x86.BREAKPOINT, CS_MODE_64, 64)
+
+
 @dataclass(frozen=True, slots=True)
 class X8664Port(x86.X86Port):
     """x86-64; see `core.arch.Port` for what each verb owes."""
@@ -112,6 +117,11 @@ class X8664Port(x86.X86Port):
         if load is None or start is None:
             return {}
         return {x86.register("gs_base"): load - start}
+
+    @property
+    def probes(self) -> X86Probes | None:
+        """How kprobes are at any instruction."""
+        return PROBES
 
     @property
     def trampolines(self) -> trampoline.Copies | None:

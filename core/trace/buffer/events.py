@@ -12,7 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ...abi import FIRST_EVENT_ID, FIRST_SYSCALL_ID, FIRST_TRACE_EVENT_ID, TraceType
+from ...abi import (
+    FIRST_EVENT_ID,
+    FIRST_PROBE_EVENT_ID,
+    FIRST_SYSCALL_ID,
+    FIRST_TRACE_EVENT_ID,
+    TraceType,
+)
 from ...distinct import distinct
 from .details import EVENT as TRACE_EVENT
 from .details import HIT, KINDS, SYSCALL, Details, concatenate, moved
@@ -163,10 +169,11 @@ class Part:
         for name in ("ts", "pid", "flags", "preempt"):
             events[name] = raw[name]
         events["cpu"] = cpu
-        hit = raw["type"] >= FIRST_EVENT_ID
-        call = (raw["type"] >= FIRST_SYSCALL_ID) & ~hit
+        probed = raw["type"] >= FIRST_PROBE_EVENT_ID
+        hit = (raw["type"] >= FIRST_EVENT_ID) & ~probed
+        call = (raw["type"] >= FIRST_SYSCALL_ID) & ~hit & ~probed
         traced = (raw["type"] >= FIRST_TRACE_EVENT_ID) & (raw["type"] < FIRST_SYSCALL_ID)
-        traced |= raw["type"] == TraceType.RAW_DATA
+        traced |= probed | (raw["type"] == TraceType.RAW_DATA)
         events["type"] = np.where(raw["type"] < FIRST_TRACE_EVENT_ID, raw["type"], 0)
         events["type"][hit], events["type"][call] = HIT, SYSCALL
         events["type"][traced] = TRACE_EVENT

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,10 +14,23 @@ from ...memento import Restore, attributes
 from .ringmemory import BufferMemory
 
 
+class PoolMemory(BufferMemory, Protocol):
+    """What a pool needs of the machine's memory."""
+
+    @property
+    def byteorder(self) -> str:
+        """The guest's, "little" or "big"."""
+        ...
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write bytes."""
+        ...
+
+
 class MemoryPool:
     """Pages between two addresses, mapped as they are taken; the lowest free ones come first."""
 
-    def __init__(self, memory: BufferMemory, area: range) -> None:
+    def __init__(self, memory: PoolMemory, area: range) -> None:
         self.memory = memory
         self.area = area
         self._taken: dict[int, tuple[int, str]] = {}
@@ -44,6 +60,44 @@ class MemoryPool:
     def save(self) -> Restore:
         """Return a function that restores what is taken, after the machine's memory."""
         return attributes(self, "_taken")
+
+
+class PoolTables:
+    """Tables of words in a pool; a vCPU may still read those of the last write but not older."""
+
+    def __init__(self, pool: MemoryPool, name: str) -> None:
+        self._pool = pool
+        self._name = name
+        self._blocks: tuple[int, ...] = ()
+
+    def write(self, tables: Sequence[NDArray[np.uint64]]) -> list[int]:
+        """Write all tables one after the other; return the address of each, 0 without any words.
+
+        Raises `MemoryFault` if the pool has no room.
+        """
+        memory = self._pool.memory
+        order = "<" if memory.byteorder == "little" else ">"
+        words = np.concatenate([*tables, np.empty(0, np.uint64)])
+        kept = self._blocks[-1:]
+        base = 0
+        if len(words):
+            base = self._pool.take(words.nbytes, self._name)
+            memory.write(base, words.astype(f"{order}u8").tobytes())
+        for block in self._blocks[:-1]:
+            self._pool.give(block)
+        self._blocks = (*kept, base) if base else kept
+        starts = np.cumsum([0] + [each.nbytes for each in tables])[:-1]
+        return [base + start if base else 0 for start in starts.tolist()]
+
+    def free(self) -> None:
+        """Give all memory back."""
+        for block in self._blocks:
+            self._pool.give(block)
+        self._blocks = ()
+
+    def save(self) -> Restore:
+        """Return a function that restores what is in use."""
+        return attributes(self, "_blocks")
 
 
 class PoolRegion:

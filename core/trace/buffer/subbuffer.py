@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from ...abi import (
     FIRST_EVENT_ID,
+    FIRST_PROBE_EVENT_ID,
     FIRST_SYSCALL_ID,
     FIRST_TRACE_EVENT_ID,
     RB_PAGE_HEADER,
@@ -332,16 +333,18 @@ class Walk:
         events["size"] = self.length[at] * 4
         # An event too short for a hit or a system call has an unknown type.
         least = np.where(what < FIRST_EVENT_ID, _ENTRY_SIZE + long, self.layout.hit_size)
+        least[what >= FIRST_PROBE_EVENT_ID] = _ENTRY_SIZE
         events["type"] = np.where((what < FIRST_SYSCALL_ID) | (size >= least), what, 0)
         events["flags"] = first >> np.uint32(shifts[1]) & np.uint32(0xFF)
         events["preempt"] = first >> np.uint32(shifts[2]) & np.uint32(0xFF)
         events["pid"] = self.words[payload + 1].view(np.int32)
         function = what == TraceType.FN
         printed = what == TraceType.PRINT
-        hit = events["type"] >= FIRST_EVENT_ID
-        call = (events["type"] >= FIRST_SYSCALL_ID) & ~hit
+        probed = what >= FIRST_PROBE_EVENT_ID
+        hit = (events["type"] >= FIRST_EVENT_ID) & ~probed
+        call = (events["type"] >= FIRST_SYSCALL_ID) & ~hit & ~probed
         traced = (what >= FIRST_TRACE_EVENT_ID) & (what < FIRST_SYSCALL_ID)
-        traced |= what == TraceType.RAW_DATA
+        traced |= probed | (what == TraceType.RAW_DATA)
         stack = what == TraceType.STACK
         woken = what == TraceType.WAKE
         switch = woken | (what == TraceType.CTX)

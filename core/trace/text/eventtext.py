@@ -124,21 +124,37 @@ class FunctionFormatter:
     def _event_texts(self, events: NDArray[np.intp]) -> list[str]:
         names, rests = self.own_texts(events)
         if not self.context.options.context_info:
-            return [name + rest for name, rest in zip(names, rests, strict=True)]
-        return [
-            f"{head}{time}{name}{rest}"
-            for head, time, name, rest in zip(*self._before(events), names, rests, strict=True)
-        ]
+            texts = [name + rest for name, rest in zip(names, rests, strict=True)]
+        else:
+            texts = [
+                f"{head}{time}{name}{rest}"
+                for head, time, name, rest in zip(*self._before(events), names, rests, strict=True)
+            ]
+        for at, message in self._messages(events):
+            texts[at] = message
+        return texts
+
+    def _messages(self, events: NDArray[np.intp]) -> Iterator[tuple[int, str]]:
+        """Generate those rows that are only a message, by the option printk-msg-only."""
+        if self.context.options.printk_msg_only:
+            rows = self.table.events[events]
+            for at in np.flatnonzero(rows["type"] == TraceType.PRINT).tolist():
+                yield at, self.labels.texts[int(rows["parent"][at])]
 
     def _event_fields(self, events: NDArray[np.intp]) -> Iterator[Fields]:
         names, rests = self.own_texts(events)
         kinds = self.table.events["type"][events].tolist()
         owns = [tuple(self._own_fields(*each)) for each in zip(kinds, names, rests, strict=True)]
+        messages = dict(self._messages(events))
         if not self.context.options.context_info:
-            yield from owns
+            for at, own in enumerate(owns):
+                yield ((FieldKind.TEXT, messages[at]),) if at in messages else own
             return
-        for head, time, own in zip(*self._before(events), owns, strict=True):
-            yield (*self._head_fields[head], (FieldKind.TIME, time), *own)
+        for at, (head, time, own) in enumerate(zip(*self._before(events), owns, strict=True)):
+            if at in messages:
+                yield ((FieldKind.TEXT, messages[at]),)
+            else:
+                yield (*self._head_fields[head], (FieldKind.TIME, time), *own)
 
     def _before(self, events: NDArray[np.intp]) -> tuple[list[str], list[str]]:
         """Return what precedes the time of each event, and the time with its separator."""

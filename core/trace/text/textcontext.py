@@ -42,6 +42,7 @@ class TextOptions:
     raw: bool = False
     hex: bool = False
     annotate: bool = True
+    printk_msg_only: bool = False
     record_tgid: bool = False
     context_info: bool = True
     irq_info: bool = True

@@ -1,8 +1,8 @@
 """The switches of events: enabled, soft-disabled, filter and triggers, as the guest keeps them.
 
-Each event has a row in the tracer's `trace_event_files`. The guest reads it for each event, and
-its triggers change `soft_disabled`. Filters and triggers are in memory of their own. Nothing is
-changed while a CPU is in the tracer. Source: __ftrace_event_enable_disable() in
+Each event has a row in the `event_files` of each `struct trace_array`. The guest reads it for
+each event, and its triggers change `soft_disabled`. Filters and triggers are in memory of their
+own. Nothing is changed while a CPU is in the tracer. Source: __ftrace_event_enable_disable() in
 kernel/trace/trace_events.c, 6.1.
 """
 
@@ -15,17 +15,13 @@ import numpy as np
 from ... import abi
 from ...errors import DynftraceError
 from ...facts import Facts
+from ...ftrace.guestarray import GuestArray
 from ...ftrace.opslist import area_part
 from ...ftrace.settle import settle
-from ...kernel.kallsyms import Kallsyms
 from ...machine.machine import Machine
 from ...machine.memory import PAGE_SIZE, Memory
-from ...machine.symbols import TRACER
 from ...memento import Restore, attributes, in_order
 from ..errorlog import ErrorLog
-
-TABLE = "trace_event_files"
-"""The tracer's array of switches."""
 
 _PART = 8
 """The events' part of the area for the sites of hashes."""
@@ -73,17 +69,25 @@ class EventMemory:
 
 
 class EventFiles:
-    """The guest's table of switches."""
+    """The switches of the events of a trace array."""
 
-    def __init__(self, machine: Machine, kallsyms: Kallsyms, errors: ErrorLog) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        array: GuestArray | None,
+        errors: ErrorLog,
+        blocks: EventMemory | None = None,
+    ) -> None:
+        """`array` has the switches, unless the kernel has none; `blocks` is shared by all."""
         facts = machine.port.facts
         self.errors = errors
         """Where wrong filters and triggers are explained."""
         self.machine = machine
         self.memory = machine.memory
-        self.blocks = EventMemory(facts, machine.memory)
+        self.blocks = blocks or EventMemory(facts, machine.memory)
+        self.array = array
         self._layout = abi.trace_event_file(facts.byteorder)
-        self._table = kallsyms.address(TABLE, TRACER)
+        self._table = None if array is None else array.at("event_files")
 
     def has(self, number: int) -> bool:
         """Whether events of type `number` have switches."""
@@ -118,18 +122,70 @@ class EventFiles:
         return in_order(self.blocks.save())
 
 
-class EventFile:
-    """The switches of one event. Soft users keep it made, though it may not be written."""
+class Attachment:
+    """What makes the kernel call the tracer for an event, as long as a trace array wants it."""
 
-    def __init__(self, files: EventFiles, number: int, attach: Callable[[bool], None]) -> None:
+    def __init__(self, attach: Callable[[bool], None]) -> None:
+        self.users = 0
+        """Number of trace arrays for which the event is made."""
+        self.was_used = False
+        """Whether it was ever made, so that buffers may have such events."""
+        self._attach = attach
+
+    def use(self, on: bool) -> None:
+        """Add a trace array, or remove one."""
+        before = self.users
+        self.users += 1 if on else -1
+        self.was_used |= on
+        try:
+            if not (before and self.users):
+                self._attach(on)
+        except DynftraceError:
+            self.users = before
+            raise
+
+
+class EventFile:
+    """The switches of an event in a trace array.
+
+    Soft users keep it made, though it may not be written.
+    """
+
+    def __init__(
+        self, files: EventFiles, number: int, attach: Callable[[bool], None] | Attachment
+    ) -> None:
         """`attach` makes the kernel call the tracer for this event, or no longer."""
         self.files = files
         self.number = number
-        self._attach = attach
+        self._attachment = attach if isinstance(attach, Attachment) else Attachment(attach)
         self.made = False
         """Whether the kernel calls the tracer for this event."""
         self.soft_users = 0
         """Number of triggers that need the event made."""
+
+    def shared(self, files: EventFiles) -> EventFile:
+        """Return the switches of the same event in the trace array of `files`."""
+        return EventFile(files, self.number, self._attachment)
+
+    @property
+    def has(self) -> bool:
+        """Whether the event can have switches: only so many types have them."""
+        return self.files.has(self.number)
+
+    @property
+    def address(self) -> int:
+        """Address of its `struct trace_event_file`; `has` must be true."""
+        return self.files.address(self.number)
+
+    @property
+    def attached(self) -> bool:
+        """Whether the kernel calls the tracer for this event, for any trace array."""
+        return self._attachment.users > 0
+
+    @property
+    def was_attached(self) -> bool:
+        """Whether it ever was, so that buffers may have such events."""
+        return self._attachment.was_used
 
     @property
     def soft_disabled(self) -> bool:
@@ -175,7 +231,7 @@ class EventFile:
         before, self.made = self.made, on
         self.files.set(self.number, "enabled", on)
         try:
-            self._attach(on)
+            self._attachment.use(on)
         except DynftraceError:
             self.made = before
             self.files.set(self.number, "enabled", before)
@@ -183,4 +239,7 @@ class EventFile:
 
     def save(self) -> Restore:
         """Return a function that restores the switches; the machine saves the table."""
-        return attributes(self, "made", "soft_users")
+        return in_order(
+            attributes(self, "made", "soft_users"),
+            attributes(self._attachment, "users", "was_used"),
+        )

@@ -12,12 +12,13 @@ from typing import Protocol
 
 from ...errors import TracefsError
 from ...trace.buffer.ringbuffer import RingBuffer
+from ..dynevents import DynEvents, EventsFile
 from ..event import TraceEvent, format_text
-from ..fprobes import Fprobes
 from ..ftrace_events import files as ftrace_event_files
 from ..number import switch
-from ..tree import Directory, File, Node
+from ..tree import Directory, File, Node, Owner
 from .filters import FilterFile, SystemFilterFile
+from .marker import MarkerEvent
 from .triggers import files as trigger_files
 
 
@@ -34,27 +35,10 @@ class HasEvents(Protocol):
         """All events that exist now."""
         ...
 
-
-class DynamicEvents(File):
-    """The definitions; each line written adds one or removes one."""
-
-    mode = 0o640
-
-    def __init__(self, fprobes: Fprobes) -> None:
-        self._fprobes = fprobes
-
-    def read(self) -> str:
-        """Return one definition a line."""
-        return "".join(f"{event.fprobe.line}\n" for event in self._fprobes)
-
-    def write(self, text: str) -> None:
-        """Execute commands, one a line, up to the first that is refused."""
-        for line in text.split("\n"):
-            self._fprobes.command(line)
-
-    def truncate(self) -> None:
-        """Remove all definitions."""
-        self._fprobes.clear()
+    @property
+    def marker(self) -> MarkerEvent:
+        """The event of trace_marker."""
+        ...
 
 
 class Enable(File):
@@ -172,7 +156,7 @@ class _Events(Directory):
         super().__init__({})
         self._array = array
         self._texts: dict[str, str] = {}
-        self._fixed = ftrace_event_files(array.ring.layout.pointer_size)
+        self._fixed = ftrace_event_files(array.ring.layout.pointer_size, array.marker.files)
 
     @property
     def entries(self) -> Mapping[str, Node]:
@@ -180,11 +164,14 @@ class _Events(Directory):
         groups: dict[str, list[TraceEvent]] = {}
         for event in self._array.events:
             groups.setdefault(event.group, []).append(event)
-        return {
-            "enable": Enable(self._array.events),
-            **self._fixed,
-            **{group: _Group(groups[group], self._texts) for group in sorted(groups)},
-        }
+        return _owned(
+            {
+                "enable": Enable(self._array.events),
+                **self._fixed,
+                **{group: _Group(groups[group], self._texts) for group in sorted(groups)},
+            },
+            self.owner,
+        )
 
 
 class _Group(Directory):
@@ -200,12 +187,23 @@ class _Group(Directory):
     def entries(self) -> Mapping[str, Node]:
         """The files by name."""
         group = self._events[0].group
-        return {
-            "enable": Enable(self._events),
-            "filter": SystemFilterFile(self._events, self._texts, group),
-        } | {
-            event.name: _files(event) for event in sorted(self._events, key=lambda each: each.name)
-        }
+        events = sorted(self._events, key=lambda each: each.name)
+        return _owned(
+            {
+                "enable": Enable(self._events),
+                "filter": SystemFilterFile(self._events, self._texts, group),
+                **{event.name: _files(event) for event in events},
+            },
+            self.owner,
+        )
+
+
+def _owned(entries: Mapping[str, Node], owner: Owner | None) -> Mapping[str, Node]:
+    """Return `entries`, which belong to `owner`."""
+    if owner is not None:
+        for node in entries.values():
+            node.own(owner)
+    return entries
 
 
 def array_files(array: HasEvents) -> Mapping[str, Node]:
@@ -226,10 +224,10 @@ def _files(event: TraceEvent) -> Directory:
     )
 
 
-def files(array: HasEvents, fprobes: Fprobes) -> Mapping[str, Node]:
+def files(array: HasEvents, dynamic: DynEvents) -> Mapping[str, Node]:
     """Return the files of this module by name."""
     return {
         "available_events": AvailableEvents(array),
-        "dynamic_events": DynamicEvents(fprobes),
+        "dynamic_events": EventsFile(dynamic),
         **array_files(array),
     }

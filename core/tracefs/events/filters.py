@@ -57,7 +57,8 @@ class EventFilter:
     def __init__(self, files: EventFiles, number: int, fields: Sequence[Field]) -> None:
         self._files = files
         self._number = number
-        self._fields = fields
+        self.fields = fields
+        """The fields that tests may use."""
         self.text = ""
         """What the file shows; empty for no filter."""
         self._address = 0
@@ -74,7 +75,7 @@ class EventFilter:
             self._put("", ())
             return
         try:
-            tests = parse_filter(text, self._fields)
+            tests = parse_filter(text, self.fields)
         except FilterError as error:
             shown = error if reason is None else FilterError(reason)
             self._put(shown.text(text), ())

@@ -16,13 +16,13 @@ from ...kernel.kallsyms import Kallsyms
 from ...machine.machine import Machine
 from ...machine.symbols import TRACER
 from ...memento import Restore, in_order
-from .eventfile import EventFile, EventFiles
-from .filters import EventFilter
-from .triggers import EventTriggers, TriggerServices
+from .eventfile import EventFiles
+from .switched import SwitchedEvent
+from .triggers import TriggerServices
 
 
-class SwitchedEvent:
-    """A trace event that can be switched on."""
+class KernelEvent(SwitchedEvent):
+    """A trace event of the kernel."""
 
     def __init__(
         self,
@@ -35,9 +35,7 @@ class SwitchedEvent:
         self.event = event
         self._tracepoint = tracepoint
         self._switched = switched
-        self.file = EventFile(files, event.number, self._attach)
-        self.filter = EventFilter(files, event.number, event.fields)
-        self.triggers = EventTriggers(files, self.file, event.fields, services)
+        super().__init__(files, services, event.number, event.fields)
 
     @property
     def group(self) -> str:
@@ -50,16 +48,6 @@ class SwitchedEvent:
         return self.event.name
 
     @property
-    def number(self) -> int:
-        """Number of its type in the ring buffer."""
-        return self.event.number
-
-    @property
-    def on(self) -> bool:
-        """Whether the kernel calls its function."""
-        return self.file.made
-
-    @property
     def fields(self) -> Sequence[Field]:
         """Its fields, as the guest describes them."""
         return self.event.fields
@@ -68,10 +56,6 @@ class SwitchedEvent:
     def print_fmt(self) -> str:
         """How it is printed, as the guest describes it."""
         return self.event.print_fmt
-
-    def switch(self, on: bool) -> None:
-        """Switch the event on or off."""
-        self.file.enable(on)
 
     def _attach(self, on: bool) -> None:
         self._tracepoint.enable(on)
@@ -91,24 +75,20 @@ class KernelEvents:
     ) -> None:
         """Read the guest's events; `switched` is called while one goes on or off."""
         memory, table = machine.memory, kallsyms.address(TABLE, TRACER)
-        self._events: list[SwitchedEvent] = []
+        self._events: list[KernelEvent] = []
         for event in () if table is None else read_events(memory, table):
             point, function = f"__event_{event.name}", f"trace_event_{event.name}"
             tracepoint = Tracepoint.find(memory, kallsyms, point, function)
             if tracepoint is not None:
-                self._events.append(SwitchedEvent(event, tracepoint, files, services, switched))
+                self._events.append(KernelEvent(event, tracepoint, files, services, switched))
         self.by_number: Mapping[int, EventFormat] = {
             each.number: each.event for each in self._events
         }
         """The events by number of their type."""
 
-    def __iter__(self) -> Iterator[SwitchedEvent]:
+    def __iter__(self) -> Iterator[KernelEvent]:
         return iter(self._events)
 
     def save(self) -> Restore:
         """Return a function that restores which events are on."""
-        return in_order(
-            *(each.file.save() for each in self._events),
-            *(each.filter.save() for each in self._events),
-            *(each.triggers.save() for each in self._events),
-        )
+        return in_order(*(each.save() for each in self._events))

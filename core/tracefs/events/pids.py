@@ -11,34 +11,28 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from ...ftrace.pids import NOBODY
-from ...kernel.kallsyms import Kallsyms
-from ...machine.symbols import TRACER
 from ...memento import Restore, attributes
 from ..pids import PidFile
 from ..tree import File
 from .eventfile import EventFiles
 
-LIST = "trace_event_pid_list"
-"""The tracer's variable with the address of the list."""
-
 
 class EventPids:
     """The pids of events; each tuple is ascending."""
 
-    def __init__(self, files: EventFiles, kallsyms: Kallsyms) -> None:
+    def __init__(self, files: EventFiles) -> None:
         self.pids: tuple[int, ...] = ()
         """Tasks whose events are written; empty means all (`set_event_pid`)."""
         self.notrace: tuple[int, ...] = ()
         """Tasks whose events are not written (`set_event_notrace_pid`)."""
         self._files = files
-        self._variable = kallsyms.address(LIST, TRACER)
         self._block = 0
 
     def set(self, pids: Collection[int], notrace: Collection[int]) -> None:
         """Write events only of `pids` (of all tasks if empty), and none of `notrace`."""
         self.pids, self.notrace = tuple(sorted({*pids})), tuple(sorted({*notrace}))
-        memory, blocks = self._files.memory, self._files.blocks
-        if self._variable is None:
+        memory, blocks, array = self._files.memory, self._files.blocks, self._files.array
+        if array is None:
             return
         self._files.settle()
         block = 0
@@ -46,7 +40,7 @@ class EventPids:
             words = (len(self.pids), len(self.notrace), *self.pids, *self.notrace)
             order = "<" if memory.byteorder == "little" else ">"
             block = blocks.place(np.array(words, f"{order}u8").tobytes())
-        memory.write_int(self._variable, block)
+        array.set("event_pids", block)
         if self._block:
             blocks.free(self._block)
         self._block = block

@@ -6,30 +6,42 @@
     hist:keys=… [if FILTER]
 
 A `!` in front removes a command. The guest executes them and counts down; a histogram is a map
-in guest memory. Source: kernel/trace/trace_events_trigger.c and trace_events_hist.c, 6.1.
+in guest memory (hists.py), which histparser.py makes from its definition. Source:
+kernel/trace/trace_events_trigger.c and trace_events_hist.c, 6.1.
 """
 
 from __future__ import annotations
 
 import errno
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from ... import abi
-from ...abi import FilterKind, HistKind, TriggerCommand
+from ...abi import HistAction, TriggerCommand
 from ...errors import TracefsError
 from ...events.fields import Field
-from ...events.filter import MOST_CHARACTERS, FilterError, parse_filter
-from ...events.hist import Content, Hist, HistField, Names, Row, hist_text, parse_hist
+from ...events.filter import MOST_CHARACTERS, FilterError, Test, parse_filter
+from ...events.hist import Hist
+from ...events.histtext import Names, hist_text
+from ...events.synth import SynthEvent
 from ...memento import Restore, attributes
 from ..number import kstrtoul
 from ..tree import File
 from .eventfile import EventFile, EventFiles
 from .filters import stored
+from .histparser import (
+    NAMED_MISMATCH,
+    SET_CLOCK_FAIL,
+    TRIGGER_EEXIST,
+    TRIGGER_ENOENT_CLEAR,
+    HistParser,
+)
+from .hists import HistStore
 
 AVAILABLE = (
     "# Available triggers:\n"
@@ -38,15 +50,20 @@ AVAILABLE = (
 )
 """What the file `trigger` shows without triggers."""
 
-_COMMANDS = {each.name.lower(): each for each in TriggerCommand if each is not TriggerCommand.HIST}
+_OTHER = (TriggerCommand.HIST, TriggerCommand.EPROBE)
+_COMMANDS = {each.name.lower(): each for each in TriggerCommand if each not in _OTHER}
 _EVENT_COMMANDS = (TriggerCommand.ENABLE_EVENT, TriggerCommand.DISABLE_EVENT)
-_TARGET_COMMANDS = (*_EVENT_COMMANDS, TriggerCommand.ENABLE_HIST, TriggerCommand.DISABLE_HIST)
+_HIST_SWITCHES = (TriggerCommand.ENABLE_HIST, TriggerCommand.DISABLE_HIST)
+_TARGET_COMMANDS = (*_EVENT_COMMANDS, *_HIST_SWITCHES)
 _TYPES = (
     {TriggerCommand.TRACEON, TriggerCommand.TRACEOFF},
     {*_EVENT_COMMANDS},
-    {TriggerCommand.ENABLE_HIST, TriggerCommand.DISABLE_HIST},
+    {*_HIST_SWITCHES},
 )
 """Commands of one type, of which an event has one (`trigger_type`)."""
+
+_HIST = re.compile(r"(?P<remove>!?)hist(?:[: \t]\s*(?P<rest>.*))?", re.DOTALL)
+_CONDITION = re.compile(r"[ \t]if[ \t](?P<condition>.+)", re.DOTALL)
 
 _LINE = re.compile(
     r"(?P<remove>!?)(?P<name>\w+)(?::(?P<rest>\S*))?(?:\s+if\s+(?P<condition>\S.*))?", re.DOTALL
@@ -63,6 +80,9 @@ class Triggered(Protocol):
     def name(self) -> str: ...
 
     @property
+    def fields(self) -> Sequence[Field]: ...
+
+    @property
     def file(self) -> EventFile: ...
 
     @property
@@ -77,12 +97,34 @@ class TriggerServices(Protocol):
         """All events that exist now."""
         ...
 
+    @property
+    def triggered(self) -> Sequence[Triggered]:
+        """All events that can have triggers."""
+        ...
+
     def allocate_snapshot(self) -> None:
         """Make a spare buffer."""
         ...
 
     def hist_names(self) -> Names:
         """Return the names that histograms show."""
+        ...
+
+    @property
+    def clock_in_ns(self) -> bool:
+        """Whether the trace clock counts nanoseconds."""
+        ...
+
+    def set_clock(self, name: str) -> None:
+        """Use another trace clock. Raises `TracefsError` (EINVAL)."""
+        ...
+
+    def synth_event(self, name: str) -> SynthEvent | None:
+        """Return a synthetic event."""
+        ...
+
+    def synth_address(self, event: SynthEvent) -> int:
+        """Return the address of a synthetic event's `struct synth_event`."""
         ...
 
 
@@ -98,13 +140,12 @@ class Trigger:
     """Address of its condition's tests, or 0."""
     target: Triggered | None = None
     hist: Hist | None = None
-    data: int = 0
-    """Address of its `struct hist_trigger`."""
-    map: int = 0
+    probe: int = 0
+    """Address of the `struct trace_probe` of an event probe in the guest, or 0."""
 
 
 class EventTriggers:
-    """The triggers of one event, the newest first."""
+    """The triggers of one event: the newest first, and after them histograms, the oldest first."""
 
     def __init__(
         self,
@@ -120,7 +161,7 @@ class EventTriggers:
         self._triggers: list[Trigger] = []
         order = files.memory.byteorder
         self._layout = abi.event_trigger(order)
-        self._hist = abi.hist_trigger(order)
+        self._store = HistStore(files)
 
     def save(self) -> Restore:
         """Return a function that restores the triggers; the machine saves their memory."""
@@ -131,41 +172,48 @@ class EventTriggers:
         """The triggers."""
         return self._triggers
 
+    @property
+    def hists(self) -> Sequence[Hist]:
+        """The histograms."""
+        return [each.hist for each in self._triggers if each.hist is not None]
+
     # Files
 
     def lines(self) -> Iterator[str]:
         """Yield one line for each trigger."""
         for each in self._triggers:
-            yield self._line(each)
+            if each.command is not TriggerCommand.EPROBE:
+                yield self._line(each)
 
-    def hists(self) -> Iterator[str]:
+    def hist_texts(self) -> Iterator[str]:
         """Yield the content of all histograms."""
         found = [each for each in self._triggers if each.hist is not None]
         for number, each in enumerate(found):
             if number:
                 yield "\n\n"
             assert each.hist is not None
-            names = self._services.hist_names()
-            yield from hist_text(each.hist, self._line(each), self._content(each), names)
+            content = self._store.content(each.hist)
+            yield from hist_text(each.hist, self._line(each), content, self._services.hist_names())
 
     def execute(self, text: str) -> None:
         """Execute what was written to `trigger`.
 
         Raises `TracefsError`: EINVAL for an unknown command, a wrong count or condition, EEXIST
-        if the event has the trigger, ENOENT if a histogram to change does not exist.
+        if the event has the trigger, ENOENT if a histogram to change does not exist, EBUSY if
+        another histogram reads its variables.
         """
         if len(text) >= MOST_CHARACTERS:
             raise TracefsError(errno.EINVAL)
-        match = _LINE.fullmatch(text.strip())
-        if match is None:
-            raise TracefsError(errno.EINVAL)
+        text = text.strip()
         if not self._files.has(self._file.number):
             raise TracefsError(errno.ENOSPC, "Too many events have triggers")
-        if match["name"] == "hist":
-            self._execute_hist(match)
+        hist = _HIST.fullmatch(text)
+        if hist is not None:
+            self._execute_hist(hist["rest"] or "", bool(hist["remove"]))
             return
-        command = _COMMANDS.get(match["name"])
-        if command is None:
+        match = _LINE.fullmatch(text)
+        command = None if match is None else _COMMANDS.get(match["name"])
+        if match is None or command is None:
             raise TracefsError(errno.EINVAL)
         target, number = None, match["rest"] or ""
         if command in _TARGET_COMMANDS:
@@ -186,16 +234,34 @@ class EventTriggers:
         row["counted"], row["count"] = count is not None, (count or 0) & (1 << 63) - 1
         if target is not None:
             row["data"] = self._files.address(target.file.number)
-        self._add(Trigger(command, 0, target=target), row, match["condition"])
+        condition = (match["condition"] or "").strip()
+        self._add(Trigger(command, 0, condition, target=target), row, self._tests(condition))
 
-    def clear_hists(self) -> None:
-        """Remove all histograms, as a file that is emptied first."""
-        for each in [each for each in self._triggers if each.hist is not None]:
+    def truncate(self) -> None:
+        """Remove all histograms, if none of their variables is read, and what pauses others."""
+        hists = self.hists
+        if not any(_is_read(hist, self._everywhere()) for hist in hists):
+            for each in [each for each in self._triggers if each.hist is not None]:
+                self._remove(each)
+        for each in [each for each in self._triggers if each.command in _HIST_SWITCHES]:
             self._remove(each)
 
     def clear(self) -> None:
         """Remove all triggers."""
         for each in list(self._triggers):
+            if each.command is not TriggerCommand.EPROBE:
+                self._remove(each)
+
+    def attach_probe(self, probe: int, condition: str) -> None:
+        """Have the event probe at guest address `probe` write an event for each of these."""
+        row = np.zeros((), self._layout)
+        row["data"] = probe
+        trigger = Trigger(TriggerCommand.EPROBE, 0, condition, probe=probe)
+        self._add(trigger, row, self._tests(condition))
+
+    def detach_probe(self, probe: int) -> None:
+        """End that."""
+        for each in [each for each in self._triggers if each.probe == probe]:
             self._remove(each)
 
     # Parts
@@ -208,184 +274,233 @@ class EventTriggers:
 
     def _line(self, trigger: Trigger) -> str:
         row = self._row(trigger)
+        condition = f" if {trigger.condition}" if trigger.condition else ""
         if trigger.hist is not None:
-            condition = f" if {trigger.condition}" if trigger.condition else ""
-            state = "paused" if self._hist_row(trigger)["paused"] else "active"
-            return f"{trigger.hist.text}{condition} [{state}]"
+            return f"{trigger.hist.text}{condition} [{'paused' if row['paused'] else 'active'}]"
         name = trigger.command.name.lower()
         if trigger.target is not None:
             name += f":{trigger.target.group}:{trigger.target.name}"
         count = f"count={int(row['count'])}" if row["counted"] else "unlimited"
-        return f"{name}:{count}{f' if {trigger.condition}' if trigger.condition else ''}"
+        return f"{name}:{count}{condition}"
 
     def _row(self, trigger: Trigger) -> np.void:
         data = self._files.memory.read(trigger.address, self._layout.itemsize)
-        row: np.void = np.frombuffer(data, self._layout)[0]
+        row: np.void = np.frombuffer(bytearray(data), self._layout)[0]
         return row
 
-    def _hist_row(self, trigger: Trigger) -> np.void:
-        data = self._files.memory.read(trigger.data, self._hist.itemsize)
-        row: np.void = np.frombuffer(bytearray(data), self._hist)[0]
-        return row
+    def _tests(self, condition: str) -> list[Test]:
+        """Return the tests of a condition. Raises `TracefsError` (EINVAL)."""
+        if not condition:
+            return []
+        try:
+            return parse_filter(condition, self._fields)
+        except FilterError:
+            raise TracefsError(errno.EINVAL) from None
 
-    def _add(self, trigger: Trigger, row: np.ndarray, condition: str | None) -> None:
+    def _add(self, trigger: Trigger, row: np.ndarray, tests: Sequence[Test]) -> None:
         files = self._files
-        if condition is not None:
-            trigger.condition = condition.strip()
-            try:
-                tests = parse_filter(trigger.condition, self._fields)
-            except FilterError:
-                raise TracefsError(errno.EINVAL) from None
-            trigger.filter = stored(files, tests)
         files.settle()
+        trigger.filter = stored(files, tests) if tests else 0
         row["command"], row["filter"] = trigger.command, trigger.filter
-        row["next"] = self._triggers[0].address if self._triggers else 0
+        at = len(self._triggers) if trigger.hist is not None else 0
+        row["next"] = self._triggers[at].address if at < len(self._triggers) else 0
         trigger.address = files.blocks.place(row.tobytes())
-        self._triggers.insert(0, trigger)
-        files.set(self._file.number, "triggers", trigger.address)
+        self._link(at, trigger.address)
+        self._triggers.insert(at, trigger)
         if trigger.target is not None and trigger.command in _EVENT_COMMANDS:
             trigger.target.file.use(True)
         self._file.use(True)
 
-    def _remove(self, trigger: Trigger) -> None:
-        files, at = self._files, self._triggers.index(trigger)
-        files.settle()
-        after = int(self._row(trigger)["next"])
+    def _link(self, at: int, address: int) -> None:
+        """Let what comes before trigger number `at` lead to `address`."""
         if at:
-            before = self._triggers[at - 1].address
-            files.memory.write_int(before, after, 8)  # `next` is the first field
+            # `next` is the first field.
+            self._files.memory.write_int(self._triggers[at - 1].address, address, 8)
         else:
-            files.set(self._file.number, "triggers", after)
+            self._files.set(self._file.number, "triggers", address)
+
+    def _remove(self, trigger: Trigger) -> None:
+        files, hist = self._files, trigger.hist
+        files.settle()
+        self._link(self._triggers.index(trigger), int(self._row(trigger)["next"]))
         self._triggers.remove(trigger)
         for block in (trigger.address, trigger.filter):
             if block:
                 files.blocks.free(block)
-        if trigger.data and not any(each.data == trigger.data for each in self._everywhere()):
-            files.blocks.free(trigger.data)
-            files.blocks.free(trigger.map)
+        if hist is not None and hist not in self._everywhere():
+            self._store.free(hist)
+            self._remove_others(hist)
         if trigger.target is not None and trigger.command in _EVENT_COMMANDS:
             trigger.target.file.use(False)
         self._file.use(False)
 
     # Histograms
 
-    def _execute_hist(self, match: re.Match[str]) -> None:
-        try:
-            hist = parse_hist(match["rest"] or "", self._fields)
-        except ValueError as error:
-            raise TracefsError(errno.EINVAL, f"Invalid argument: {error}") from None
-        condition = (match["condition"] or "").strip()
-        same = next(
-            (each for each in self._triggers if (each.hist, each.condition) == (hist, condition)),
-            None,
-        )
-        if match["remove"]:
-            if same is not None:
-                self._remove(same)
-        elif same is not None:
-            self._act(same, hist.action)
-        elif hist.action in ("cont", "clear"):
-            raise TracefsError(errno.ENOENT)
-        else:
-            self._add_hist(hist, match["condition"])
+    def _everywhere(self) -> list[Hist]:
+        """Return the histograms of all events, those with one name once for each."""
+        return [hist for event in self._services.triggered for hist in event.triggers.hists]
 
-    def _act(self, trigger: Trigger, action: str) -> None:
-        """Pause or continue a histogram, or empty it. Raises `TracefsError` (EEXIST)."""
-        if not action:
-            raise TracefsError(errno.EEXIST)
+    def _execute_hist(self, text: str, remove: bool) -> None:
+        """Execute `hist:` or `!hist:`, and explain in error_log what is wrong."""
+        event = next(each for each in self._services.triggered if each.triggers is self)
+        command = f"hist:{text}"
+
+        def explain(reason: str, word: str) -> None:
+            place = max(command.find(word), 0)
+            location = f"hist:{event.group}:{event.name}"
+            self._files.errors.add(location, command, reason, place)
+
+        self.define(text, remove, explain)
+
+    def define(self, text: str, remove: bool, explain: Callable[[str, str], None]) -> None:
+        """Add, change or remove the histogram with this definition. Raises `TracefsError`."""
+        text = text.strip()
+        found = _CONDITION.search(text)
+        condition = "" if found is None else found["condition"].strip()
+        event = next(each for each in self._services.triggered if each.triggers is self)
+        scope = _HistScope(self._services, explain)
+        parser = HistParser(event.group, event.name, self._fields, scope)
+        if not text or text.startswith("if ") or text.endswith((" if", "\tif")):
+            raise TracefsError(errno.EINVAL)
+        hist = parser.parse(text if found is None else text[: found.start()].strip(), remove)
+        tests = self._tests(condition)
+        same = self._same_hist(hist, condition)
+        if remove:
+            if same is None:
+                return
+            assert same.hist is not None
+            if _is_read(same.hist, self._everywhere()):
+                raise TracefsError(errno.EBUSY)
+            self._remove(same)
+        elif same is not None and hist.change:
+            self._change(same, hist.change)
+        else:
+            try:
+                parser.bind()
+                self._add_hist(hist, condition, tests, explain)
+            except TracefsError:
+                self._remove_others(hist)
+                raise
+
+    def _named(self, hist: Hist) -> Hist | None:
+        """Return the histogram that counts for all of this name."""
+        named = (each for each in self._everywhere() if each.name == hist.name)
+        return next(named, None) if hist.name else None
+
+    def _same_hist(self, hist: Hist, condition: str) -> Trigger | None:
+        """Return the trigger of this event with the same definition (`hist_trigger_match`)."""
+        named = self._named(hist)
+        for each in self._triggers:
+            if each.hist is None or each.condition != condition:
+                continue
+            shared = each.hist is named if named is not None else not each.hist.name
+            if shared and each.hist.signature == hist.signature:
+                return each
+        return None
+
+    def _change(self, trigger: Trigger, change: str) -> None:
+        """Pause or continue a histogram, or empty it."""
         self._files.settle()
-        row = self._hist_row(trigger)
-        if action == "clear":
-            row["entries"] = row["hits"] = row["drops"] = 0
-            assert trigger.hist is not None
-            self._files.memory.write(trigger.map, bytes(_map_size(trigger.hist)))
-        else:
-            row["paused"] = action == "pause"
-        self._files.memory.write(trigger.data, row.tobytes())
-
-    def _everywhere(self) -> Iterator[Trigger]:
-        """Yield the triggers of all events."""
-        for event in self._services.events:
-            yield from event.triggers.triggers
-
-    def _add_hist(self, hist: Hist, condition: str | None) -> None:
-        """Add a histogram; one with a name counts together with those of that name."""
-        files = self._files
-        command = np.zeros((), self._layout)
-        named = (each for each in self._everywhere() if each.hist and each.hist.name == hist.name)
-        shared = next(named, None) if hist.name else None
-        if shared is not None:
-            if shared.hist != hist:
-                raise TracefsError(errno.EINVAL, "Invalid argument: another histogram has the name")
-            command["data"] = shared.data
-            trigger = Trigger(TriggerCommand.HIST, 0, hist=hist, data=shared.data, map=shared.map)
-            self._add(trigger, command, condition)
+        assert trigger.hist is not None
+        if change == "clear":
+            self._store.clear(trigger.hist)
             return
-        row = np.zeros((), self._hist)
-        row["nr_keys"], row["nr_vals"] = len(hist.keys), 1 + len(hist.vals)
-        row["key_size"], row["max"] = hist.key_size, hist.size
-        row["bits"] = hist.size.bit_length()
-        row["paused"] = hist.action == "pause"
-        at = 0
-        for number, each in enumerate(hist.keys):
-            row["keys"][number] = _stored_field(each, at)
-            at += each.key_size
-        row["vals"][0] = _stored_field(HistField("", HistKind.HITCOUNT), 0)
-        for number, each in enumerate(hist.vals, 1):
-            row["vals"][number] = _stored_field(each, 0)
-        counted = files.blocks.place(bytes(_map_size(hist)))
-        row["map"] = counted
-        data = files.blocks.place(row.tobytes())
-        trigger = Trigger(TriggerCommand.HIST, 0, hist=hist, data=data, map=counted)
-        command["data"] = data
-        try:
-            self._add(trigger, command, condition)
-        except TracefsError:
-            files.blocks.free(data)
-            files.blocks.free(counted)
-            raise
+        row = self._row(trigger)
+        row["paused"] = change == "pause"
+        self._files.memory.write(trigger.address, row.tobytes())
 
-    def _content(self, trigger: Trigger) -> Content:
-        """Return what the guest has counted."""
-        hist = trigger.hist
-        assert hist is not None
-        memory, row = self._files.memory, self._hist_row(trigger)
-        order = "<" if memory.byteorder == "little" else ">"
-        data = memory.read(trigger.map, _map_size(hist))
-        words = np.frombuffer(data, f"{order}u8").reshape(-1, _width(hist))
-        rows = []
-        for slot in words[words[:, 0] != 0]:
-            key = slot[1 : 1 + hist.key_size // 8]
-            keys: list[int | str | tuple[int, ...]] = []
-            at = 0
-            for each in hist.keys:
-                part = key[at : at + each.key_size // 8]
-                at += each.key_size // 8
-                if each.kind == HistKind.STACK:
-                    keys.append(tuple(part.tolist()))
-                elif each.is_string:
-                    raw = part.tobytes().partition(b"\0")[0]
-                    keys.append(raw.decode("utf-8", "backslashreplace"))
-                else:
-                    keys.append(int(part[0]))
-            rows.append(Row(tuple(keys), tuple(slot[1 + len(key) :].tolist())))
-        return Content(rows, int(row["hits"]), int(row["drops"]), bool(row["paused"]))
+    def _remove_others(self, hist: Hist) -> None:
+        """Remove the histograms that were made for the actions of `hist`."""
+        for *place, definition in hist.others:
+            for event in self._services.triggered:
+                if [event.group, event.name] == place:
+                    event.triggers.define(definition, True, lambda *_: None)
 
+    def _add_hist(
+        self,
+        hist: Hist,
+        condition: str,
+        tests: Sequence[Test],
+        explain: Callable[[str, str], None],
+    ) -> None:
+        """Add a histogram; one with a name counts together with those of that name."""
 
-def _width(hist: Hist) -> int:
-    """Return the words of a slot of the map."""
-    return 2 + hist.key_size // 8 + len(hist.vals)
+        def refuse(reason: str, word: str, number: int) -> TracefsError:
+            explain(reason, word)
+            return TracefsError(number, f"{os.strerror(number)}: {reason}")
+
+        named = self._named(hist)
+        if named is not None and named.signature != hist.signature:
+            raise refuse(NAMED_MISMATCH, hist.name, errno.EINVAL)
+        if self._same_hist(hist, condition) is not None:
+            raise refuse(TRIGGER_EEXIST, "", errno.EEXIST)
+        if hist.change in ("cont", "clear"):
+            raise refuse(TRIGGER_ENOENT_CLEAR, "", errno.ENOENT)
+        if any(each.action is HistAction.SNAPSHOT for each in hist.actions):
+            actions = (action for each in self._everywhere() for action in each.actions)
+            if any(each.action is HistAction.SNAPSHOT for each in actions):
+                raise TracefsError(errno.EBUSY)
+            self._services.allocate_snapshot()
+        if hist.timestamps:
+            try:
+                self._services.set_clock(hist.clock)
+            except TracefsError as error:
+                raise refuse(SET_CLOCK_FAIL, hist.clock, error.errno) from None
+        if named is None:
+            in_ns = self._services.clock_in_ns
+            self._store.place(hist, in_ns, self._services.synth_address)
+        row = np.zeros((), self._layout)
+        counting = named or hist
+        row["data"], row["paused"] = counting.address, hist.change == "pause"
+        self._add(Trigger(TriggerCommand.HIST, 0, condition, hist=counting), row, tests)
 
 
-def _map_size(hist: Hist) -> int:
-    """Return the bytes of the map: twice as many slots as entries."""
-    return 8 * _width(hist) * 2 * hist.size
+def _is_read(hist: Hist, others: Sequence[Hist]) -> bool:
+    """Return whether another histogram reads a variable of `hist` (`check_var_refs`)."""
+    return any(ref.hist is hist for each in others if each is not hist for ref in each.refs)
 
 
-def _stored_field(each: HistField, at: int) -> tuple[int, ...]:
-    size = each.size if isinstance(each.kind, FilterKind) else 8
-    place = (int(each.kind), each.offset, size, int(each.signed))
-    return (*place, int(each.modifier == "log2"), at, each.key_size, 0, each.buckets)
+class _HistScope:
+    """What definitions of histograms can refer to."""
+
+    def __init__(self, services: TriggerServices, explain: Callable[[str, str], None]) -> None:
+        self._services = services
+        self.explain = explain
+
+    def _event(self, group: str, name: str) -> Triggered | None:
+        wanted = group, name
+        found = (each for each in self._services.triggered if (each.group, each.name) == wanted)
+        return next(found, None)
+
+    def has_event(self, group: str, name: str) -> bool:
+        """Return whether the event exists."""
+        return self._event(group, name) is not None
+
+    def hists(self, group: str, name: str) -> Sequence[Hist]:
+        """Return the histograms of an event."""
+        event = self._event(group, name)
+        return () if event is None else event.triggers.hists
+
+    def with_vars(self) -> Iterator[Hist]:
+        """Yield the histograms of all events that have variables."""
+        for event in self._services.triggered:
+            yield from (hist for hist in event.triggers.hists if hist.vars or hist.refs)
+
+    def condition(self, hist: Hist) -> str:
+        """Return the filter of a histogram, or nothing."""
+        event = self._event(hist.group, hist.event)
+        triggers = () if event is None else event.triggers.triggers
+        return next((each.condition for each in triggers if each.hist is hist), "")
+
+    def synth_event(self, name: str) -> SynthEvent | None:
+        """Return a synthetic event."""
+        return self._services.synth_event(name)
+
+    def define(self, group: str, name: str, definition: str) -> None:
+        """Add a histogram to another event. Raises `TracefsError`."""
+        event = self._event(group, name)
+        assert event is not None
+        event.triggers.define(definition, False, self.explain)
 
 
 def _same(trigger: Trigger, command: TriggerCommand, target: Triggered | None) -> bool:
@@ -416,7 +531,7 @@ class TriggerFile(File):
 
     def truncate(self) -> None:
         """Remove the histograms."""
-        self._triggers.clear_hists()
+        self._triggers.truncate()
 
 
 class HistFile(File):
@@ -427,7 +542,7 @@ class HistFile(File):
 
     def read(self) -> str:
         """Return the histograms, or nothing without any."""
-        return "".join(self._triggers.hists())
+        return "".join(self._triggers.hist_texts())
 
 
 def files(triggers: EventTriggers) -> Mapping[str, File]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dynftrace import arches
 from dynftrace.core.errors import TracefsError
-from dynftrace.core.events.fprobe import Fprobe, parse, parse_removal
+from dynftrace.core.events.fprobe import Fprobe, parse
 
 ABI = arches.load("x86_64").facts.abi
 NAMES = [register.name for register in ABI.pt_regs]
@@ -117,12 +117,3 @@ def test_arguments_are_read_where_the_abi_puts_them() -> None:
     made_ = made("f:e kfree " + " ".join(f"$arg{n}" for n in range(1, 7)))
     assert [NAMES[arg.row] for arg in made_.arguments] == list(order)
     assert [arg.bits for arg in made("f kfree $arg1", size=4).arguments] == [32]
-
-
-def test_a_removal_names_an_event() -> None:
-    assert parse_removal("-:x") == (None, "x")
-    assert parse_removal("-:g/x") == ("g", "x")
-    assert parse_removal("-f:g/x") == ("g", "x")
-    for word in ("-", "-x", "-:", "-:g/", "-p:x"):
-        with pytest.raises(TracefsError, match="Event name is not specified"):
-            parse_removal(word)

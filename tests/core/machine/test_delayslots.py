@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import pytest
 
 from dynftrace import arches
 from dynftrace.core.asm.assemble import assemble
 from dynftrace.core.machine.memory import PAGE_SIZE, Memory
-from dynftrace.core.machine.vcpu import Stop, Vcpu, Why
+from dynftrace.core.machine.vcpu import Read, Stop, Vcpu, Why
 
 from ...support.keystone import needs_keystone
 
 pytestmark = needs_keystone
 
 FAR = 10**9
+
+ROUNDS = """
+        addiu $v0, $zero, 8
+next:   b one
+        lw $v1, 0($a0)
+        nop
+one:    addiu $a1, $a1, 1
+        addiu $a0, $a0, 0x1000
+        b two
+        sw $v1, 0x1000($a0)
+        nop
+two:    bne $v0, $a1, next
+        nop"""
+"""Eight loads and stores in delay slots, each in another page; a1 counts."""
 
 
 def vcpu_with(
@@ -36,21 +52,23 @@ def vcpu_with(
 @pytest.mark.parametrize("arch", ["mips", "mipsel", "mips64"])
 def test_a_load_in_a_delay_slot_may_touch_a_new_page(arch: str, native: bool | None) -> None:
     """The first instruction at the target runs once, even if it is a branch."""
-    rounds = """
-        addiu $v0, $zero, 8
-next:   b one
-        lw $v1, 0($a0)
-        nop
-one:    addiu $a1, $a1, 1
-        addiu $a0, $a0, 0x1000
-        b two
-        sw $v1, 0x1000($a0)
-        nop
-two:    bne $v0, $a1, next
-        nop"""
-    vcpu, _, _memory = vcpu_with(arch, rounds, native_clock=native)
+    vcpu, _, _memory = vcpu_with(arch, ROUNDS, native_clock=native)
     assert vcpu.run(1000) == Stop(Why.DEADLINE)
     assert vcpu.registers.read()["a1"] == 8
+
+
+@pytest.mark.parametrize("arch", ["mips", "mipsel", "mips64"])
+def test_a_run_is_the_same_while_its_reads_are_recorded(arch: str) -> None:
+    plain, _, _memory = vcpu_with(arch, ROUNDS)
+    vcpu, start, _other = vcpu_with(arch, ROUNDS)
+    reads: deque[Read] = deque()
+    with vcpu.recording(reads, 0):
+        for deadline in (20, 40, 60, 80, 1000):
+            assert plain.run(deadline) == vcpu.run(deadline) == Stop(Why.DEADLINE)
+            assert (vcpu.ticks, vcpu.registers.read()) == (plain.ticks, plain.registers.read())
+    first = vcpu.facts.map.direct_map
+    assert [each.address for each in reads] == [first + row * PAGE_SIZE for row in range(8)]
+    assert {each.pc for each in reads} <= {start + 4, start + 8}
 
 
 @pytest.mark.parametrize("arch", ["mips", "mipsel", "mips64"])

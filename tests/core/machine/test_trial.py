@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from unicorn.unicorn_const import UC_HOOK_MEM_READ, UC_HOOK_MEM_WRITE, UC_MEM_WRITE
 
+from dynftrace import arches
 from dynftrace.core.machine.trial import Trials
-from dynftrace.core.session.session import MachineSpec
+from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
 from ...support.ports import FAMILIES
-from ...support.user import subject
 
 STEPS = 120
 
@@ -18,7 +18,8 @@ STEPS = 120
 @pytest.mark.parametrize("arch", FAMILIES)
 def test_a_trial_predicts_the_accesses_and_values_of_the_step(arch: str) -> None:
     """The oracle is the engine of the vCPU itself: hooks of the step, and memory after it."""
-    session = subject(arch).session(MachineSpec())
+    # Not a shared machine: the hook stays.
+    session = Session.open(arches.load(arch), MachineSpec())
     traced = "echo vfs_write > set_ftrace_filter; echo function > current_tracer"
     assert not Shell(session).execute(f"{traced}; until vfs_write syscalls").status
     machine, cpu = session.boot.machine, session.boot.stepper.last or 0

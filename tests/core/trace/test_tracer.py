@@ -42,7 +42,8 @@ class Guest:
 
     def mark(self, text: bytes) -> int:
         self.machine.memory.write(SCRATCH, text)
-        return self.machine.requests.call(self.address("tracing_mark_write"), [SCRATCH, len(text)])
+        arguments = [SCRATCH, len(text), self.address("global_trace")]
+        return self.machine.requests.call(self.address("tracing_mark_write"), arguments)
 
     def waiting(self) -> list[int]:
         table = self.ring.events()
@@ -77,7 +78,7 @@ def test_texts_and_long_pauses_are_read_as_written(guest: Guest) -> None:
     table = guest.ring.events()
     fn, print_ = int(TraceType.FN), int(TraceType.PRINT)
     assert table.events["type"].tolist() == [fn, print_, fn, print_]
-    assert table.details.texts == (b"hello\n", b"x" * 300)
+    assert table.details.texts == (b"hello\n", b"x" * 300 + b"\n")
     assert int(table.events["ts"][2]) - int(table.events["ts"][1]) >= 1 << 35
     assert table.damaged == 0
 

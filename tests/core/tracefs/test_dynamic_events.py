@@ -64,6 +64,8 @@ def test_definitions_are_added_listed_and_removed(session: Session, sh: Sh) -> N
         ("f:one kfree", "File exists: Given group/event name is already used by another event"),
         ("f:enable kfree", "File exists: Given group/event name is already used"),
         ("-:two", "No such file or directory"),
+        ("-:other/one", "No such file or directory"),
+        *((line, "Invalid argument") for line in ("-", "-one", "-:", "-f:one", "q one")),
     ],
 )
 def test_a_refused_definition_changes_nothing(

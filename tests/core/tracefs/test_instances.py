@@ -13,7 +13,7 @@ from dynftrace.core.session.session import Session
 from dynftrace.core.shell.shell import Shell
 from dynftrace.core.tracefs.instance import Instance
 
-from ...support.user import User
+from ...support.user import User, at_once
 
 Sh = Callable[[str], str]
 
@@ -144,7 +144,9 @@ def test_directories_are_made_and_removed_as_in_the_kernel(session: Session, sh:
     assert refused(session, "rmdir", "instances/y") == errno.ENOENT
     assert refused(session, "rmdir", "instances") == errno.EPERM
     assert refused(session, "rmdir", "instances/x/options") == errno.EPERM
-    for path in ("trace", "trace_pipe", "set_ftrace_filter", "options/overwrite", "free_buffer"):
+    paths = ("trace", "trace_pipe", "set_ftrace_filter", "options/overwrite", "set_event")
+    events = ("enable", "sched/filter", "sched/sched_switch/trigger", "ftrace/print/trigger")
+    for path in (*paths, *(f"events/{each}" for each in events)):
         with session.boot.tracefs.open(f"instances/x/{path}", write=True):
             assert refused(session, "rmdir", "instances/x") == errno.EBUSY
     sh("echo function > instances/x/current_tracer; rmdir instances/x")
@@ -190,3 +192,90 @@ def test_an_instance_that_call_sites_still_call_stays(session: Session, sh: Sh) 
     assert isinstance(instance, Instance) and instance.tracer == "nop"
     sh("run syscalls; rmdir instances/x")
     assert session.boot.machine.alive and session.boot.array.others == ()
+
+
+def test_events_are_its_own(session: Session, sh: Sh) -> None:
+    sh("mkdir instances/x instances/y; echo 1 > instances/x/events/sched/sched_switch/enable")
+    sh("echo 'next_pid == 3' > instances/y/events/sched/sched_switch/filter")
+    sh("echo sched:sched_switch syscalls > instances/y/set_event; run syscalls; sleep 0.1")
+    sh("echo 0 | tee instances/*/tracing_on")
+    of_x, of_y = (sh(f"cat instances/{name}/trace") for name in "xy")
+    switches = [row for row in rows(of_x) if "sched_switch:" in row]
+    assert len(switches) > 10 and rows(of_x) == switches and rows(sh("cat trace")) == []
+    to_3 = [row for row in rows(of_y) if "sched_switch:" in row]
+    assert 0 < len(to_3) < len(switches) and all("next_pid=3 " in row for row in to_3)
+    assert " sys_read(" in of_y and "sys_read" not in of_x
+    assert sh("cat set_event") == "" and "sys_enter_read" in sh("cat instances/y/set_event")
+    sh("rmdir instances/*; echo 1 > events/sched/sched_switch/enable; run syscalls")
+    assert "sched_switch" in sh("cat trace") and session.boot.machine.alive
+
+
+def test_pids_of_events_are_its_own(session: Session, sh: Sh) -> None:
+    sh("mkdir instances/x; echo 3 > instances/x/set_event_pid")
+    sh("echo sched_switch | tee set_event instances/x/set_event; run syscalls; sleep 0.1")
+    everyone, mine = (
+        re.findall(r"prev_pid=(\d+) .* next_pid=(\d+) ", sh(f"cat {place}trace"))
+        for place in ("", "instances/x/")
+    )
+    assert 2 < len(mine) < len(everyone) and all("3" in pair for pair in mine)
+    sh("> instances/x/set_event_pid; echo 0 3 > instances/x/set_event_notrace_pid")
+    sh("> instances/x/trace; run syscalls; sleep 0.1")
+    later = re.findall(r"prev_pid=(\d+) .* next_pid=(\d+) ", sh("cat instances/x/trace"))
+    assert later and not {("0", "3"), ("3", "0")} & {*later}
+
+
+def test_triggers_act_on_its_own_buffers(session: Session, sh: Sh) -> None:
+    sh("mkdir instances/x; cd instances/x; echo 1 > events/sched/enable")
+    sh("echo traceoff:1 > events/sched/sched_process_exit/trigger")
+    sh("echo snapshot:1 > events/sched/sched_process_fork/trigger; run forkbomb; cd ../..")
+    assert sh("cat instances/x/tracing_on tracing_on") == "0\n1\n"
+    assert "traceoff:count=0" in sh("cat instances/x/events/sched/sched_process_exit/trigger")
+    assert sh("cat events/sched/sched_process_exit/trigger").startswith("# Available")
+    # Both act before the event that they belong to is written.
+    mine, taken = sh("cat instances/x/trace"), sh("cat instances/x/snapshot")
+    assert "sched_process_fork:" in mine and "sched_process_exit:" not in mine
+    assert rows(taken) and "sched_process_fork:" not in taken
+    assert rows(sh("cat snapshot")) == []
+    sh("rmdir instances/x")
+
+
+def test_commands_act_on_its_own_buffers_and_events(session: Session, sh: Sh) -> None:
+    at_once(session)
+    sh("mkdir instances/x; echo vfs_read:traceoff:1 > instances/x/set_ftrace_filter")
+    sh("echo sys_open:enable_event:syscalls:sys_enter_read:2 >> instances/x/set_ftrace_filter")
+    listed = sh("cat instances/x/set_ftrace_filter").splitlines()[1:]
+    assert listed == [
+        "sys_open:enable_event:syscalls:sys_enter_read:count=2",
+        "vfs_read:traceoff:count=1",
+    ]
+    enable = "instances/x/events/syscalls/sys_enter_read/enable"
+    assert sh(f"cat {enable}; cat set_ftrace_filter").splitlines()[0] == "0*"
+    sh("run syscalls")
+    assert sh(f"cat {enable} instances/x/tracing_on tracing_on") == "1*\n0\n1\n"
+    listed = sh("cat instances/x/set_ftrace_filter").splitlines()[1:]
+    assert listed[0].endswith("sys_enter_read:count=1") and listed[1].endswith("count=0")
+    sh("echo '!vfs_read:traceoff:1' > instances/x/set_ftrace_filter; rmdir instances/x")
+    assert sh("cat enabled_functions events/syscalls/enable") == "0\n"
+
+
+def test_an_event_of_the_user_is_busy_while_an_instance_has_it(session: Session, sh: Sh) -> None:
+    sh("mkdir instances/x; echo 'f:mine schedule' > dynamic_events")
+    sh("echo 1 > instances/x/events/fprobes/mine/enable; run syscalls")
+    assert "mine: (schedule" in sh("cat instances/x/trace") and rows(sh("cat trace")) == []
+    assert refused(session, "write", "dynamic_events", "-:mine\n") == errno.EBUSY
+    assert sh("cat events/fprobes/mine/enable") == "0\n"
+    sh("rmdir instances/x; echo '-:mine' >> dynamic_events")
+    assert "fprobes" not in sh("ls events")
+
+
+def test_undo_brings_events_of_an_instance_back(session: Session) -> None:
+    shell = Shell(session)
+    shell.execute("mkdir instances/x; echo sched_switch > instances/x/set_event")
+    shell.execute("run syscalls")
+    text = session.boot.tracefs.read("instances/x/trace")
+    assert "sched_switch:" in text
+    shell.execute("rmdir instances/x; run boot")
+    shell.execute("back")
+    assert session.boot.tracefs.read("instances/x/trace") == text
+    shell.execute("run syscalls")
+    assert len(session.boot.tracefs.read("instances/x/trace")) > len(text)

@@ -9,6 +9,7 @@ import pytest
 
 from dynftrace.core.errors import TracefsError
 from dynftrace.core.session.session import Session
+from dynftrace.core.tracefs.tree import File
 
 Sh = Callable[[str], str]
 
@@ -18,12 +19,12 @@ def last(text: str) -> str:
 
 
 def test_both_files_show_and_set_the_same_option(session: Session, sh: Sh) -> None:
-    general = sh("cat trace_options").splitlines()
-    listed = set()
+    listed = {line.removeprefix("no") for line in sh("cat trace_options").splitlines()}
+    general = len(listed) - 2  # without those of nop
     for tracer, own in (("function", 1), ("function_graph", 12)):
         sh(f"echo {tracer} > current_tracer")  # its options are listed only while it is on
         names = [line.removeprefix("no") for line in sh("cat trace_options").splitlines()]
-        assert len(names) == len(general) + own
+        assert len(names) == general + own
         listed |= {*names}
         both_ways(sh, names)
     assert sorted(listed) == session.boot.tracefs.listdir("options")
@@ -91,3 +92,52 @@ def test_function_trace_turns_tracing_off_and_on(session: Session, sh: Sh) -> No
     assert sh("echo 0 > options/function-trace; cat enabled_functions") == ""
     assert sh("cat current_tracer") == "function\n"
     assert sh("echo 1 > options/function-trace; cat enabled_functions")
+
+
+def test_a_stack_trace_follows_each_event(session: Session, sh: Sh) -> None:
+    sh("mkdir instances/x; echo 1 > instances/x/options/stacktrace; echo 1 > options/sym-offset")
+    sh("echo sched_waking | tee set_event instances/x/set_event; run syscalls")
+    events, stacks = (sh("cat instances/x/trace").count(word) for word in ("waking:", "<stack"))
+    assert events == stacks > 5 and "<stack" not in sh("cat trace")
+    assert " => try_to_wake_up\n" in sh("cat instances/x/trace")
+    sh("echo 0 > instances/x/options/stacktrace; > instances/x/trace; run syscalls")
+    assert "waking:" in sh("cat instances/x/trace") and "<stack" not in sh("cat instances/x/trace")
+
+
+def test_only_the_message_is_shown(sh: Sh) -> None:
+    sh("echo 1 > options/printk-msg-only; echo hello > trace_marker")
+    assert last(sh("cat trace")) == "hello"
+    sh("echo 0 > options/trace_printk")
+    assert last(sh("cat trace")).endswith(": tracing_mark_write: hello")
+
+
+def test_nothing_is_recorded_while_trace_is_open(session: Session, sh: Sh) -> None:
+    sh("echo 1 > options/pause-on-trace")
+    tracefs = session.boot.tracefs
+    with tracefs.open("trace"), tracefs.open("trace") as handle:
+        assert sh("cat tracing_on") == "1\n"
+        sh("echo 1 > events/sched/enable; run syscalls")
+        assert "sched_" not in handle.read()
+    sh("run syscalls")
+    assert "sched_" in sh("cat trace")
+    sh("echo 0 > options/pause-on-trace; > trace")
+    with tracefs.open("trace") as handle:
+        sh("run syscalls")
+        assert "sched_" in handle.read()
+
+
+def test_poll_never_waits_with_the_option_block(session: Session, sh: Sh) -> None:
+    pipe = session.boot.tracefs.node("trace_pipe")
+    assert isinstance(pipe, File) and not pipe.ready
+    sh("echo 1 > options/block")
+    assert pipe.ready
+
+
+def test_nop_accepts_one_option_and_refuses_the_other(session: Session, sh: Sh) -> None:
+    sh("echo test_nop_accept > trace_options")
+    with pytest.raises(TracefsError):
+        session.boot.tracefs.write("options/test_nop_refuse", "1")
+    assert sh("cat options/test_nop_accept options/test_nop_refuse") == "1\n0\n"
+    said = sh("dmesg").splitlines()[-2:]
+    assert "nop_test_accept flag set to 1: we accept. " in said[0]
+    assert "nop_test_refuse flag set to 1: we refuse. " in said[1]

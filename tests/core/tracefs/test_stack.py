@@ -71,7 +71,7 @@ def test_a_number_with_the_highest_bit_set_is_negative(sh: Sh) -> None:
 
 def test_the_switch_outside_tracefs_is_a_file(session: Session, sh: Sh) -> None:
     assert sh("ls /proc /proc/sys/kernel") == (
-        "/proc:\nkallsyms\nsys\n\n"
+        "/proc:\nkallsyms\nsys\nversion\n\n"
         "/proc/sys/kernel:\nftrace_dump_on_oops\nftrace_enabled\nnmi_watchdog\nstack_tracer_enabled\n"
     )
     assert sh(f"ls -l {SWITCH}").startswith("-rw-r--r-- root root ")

@@ -129,7 +129,7 @@ def test_the_layouts_are_those_of_the_pages() -> None:
         "events/ftrace/function/format"
     )
     assert tree.read("events/ftrace/function/id") == "1\n"
-    assert tree.listdir("events/ftrace/print") == ["format"]
+    assert tree.listdir("events/ftrace/wakeup") == ["format", "hist"]
     assert "\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n" in tree.read(
         "events/header_page"
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import select
 import signal
 from pathlib import Path
 
 import pytest
 
+from dynftrace.core.machine.requests import Client
 from dynftrace.tui.mount.clients import Clients, Step
 
 from ...support.user import executor, opened
@@ -70,12 +72,53 @@ def test_the_guest_forks_and_executes_with_the_given_pids() -> None:
     assert function is not None
     run = executor(session)
     run("echo kernel_clone do_execve > set_ftrace_filter; echo function > current_tracer")
-    session.boot.machine.requests.call(function, (4242, 5151, 1), "client")
+    session.boot.machine.requests.call(function, (4242, 5151, 1, 0), "client")
     trace = run("cat trace")
     assert "client-4242 " in trace and "true-5151 " in trace
     run("echo > trace")
-    session.boot.machine.requests.call(function, (4243, 0, 0), "client")
+    session.boot.machine.requests.call(function, (4243, 0, 0, 0), "client")
     assert "do_execve" not in run("cat trace")
+
+
+def test_the_guest_pings_with_the_given_nice_value() -> None:
+    session = opened()
+    function = session.boot.kallsyms.address("run_client")
+    assert function is not None
+    run = executor(session)
+    run(
+        "echo 1 > events/sched/sched_switch/enable; echo 1 > events/sched/sched_process_exec/enable"
+    )
+    run("echo 1 > events/signal/enable")
+    session.boot.machine.requests.call(function, (4242, 5151, 2, 5), "client")
+    trace = run("cat trace")
+    assert "filename=/bin/ping pid=5151" in trace
+    assert trace.count("prev_comm=ping prev_pid=5151 prev_prio=125 prev_state=S") == 3
+    assert "sig=17 errno=0 code=1 comm=client pid=4242 grp=1 res=1" in trace
+
+
+def test_the_guest_lists_files_for_ls() -> None:
+    session = opened()
+    function = session.boot.kallsyms.address("run_client")
+    assert function is not None
+    run = executor(session)
+    run("echo 1 > events/syscalls/enable")
+    session.boot.machine.requests.call(function, (4242, 5151, 3, 0), "sh")
+    trace = run("cat trace")
+    assert re.search(r" ls-5151 .* sys_openat\(dfd: ", trace)
+    assert re.search(r" ls-5151 .* sys_getdents -> 0x[1-9]", trace)
+
+
+def test_a_marker_has_the_pid_of_its_client() -> None:
+    session = opened()
+    run = executor(session)
+    requests = session.boot.machine.requests
+    run("echo 'hist:keys=common_pid' > events/ftrace/print/trigger")
+    requests.client = Client(4242, "client")
+    run("echo one > trace_marker; echo two > trace_marker")
+    requests.client = None
+    run("echo three > trace_marker")
+    assert run("cat trace").count("-4242 ") == 2
+    assert re.search(r"common_pid: +4242 } hitcount: +2\n", run("cat events/ftrace/print/hist"))
 
 
 def test_steps_follow_the_children_of_clients(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,3 +133,28 @@ def test_steps_follow_the_children_of_clients(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(clients, "_events", lambda: iter(events))
     assert clients._steps() == [Step(10, 11, True), Step(11, 13), Step(10, 0, True)]
     assert clients._known == {10, 13}
+
+
+def test_the_pid_of_a_client_stays_in_a_list_until_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = opened()
+    run = executor(session)
+    run("echo 4242 > set_ftrace_pid; echo 1 > options/function-fork")
+    run("echo function > current_tracer")
+    clients = Clients(session)
+    clients.close()
+    clients._known = {4242}
+    forked = [(1, 4242, 4242, 5151, 5151), (2, 5151, 5151, 0, 0), (0x8000_0000, 5151, 5151, 0, 0)]
+    monkeypatch.setattr(clients, "_events", lambda: iter(forked))
+    clients.repeat()
+    assert run("cat set_ftrace_pid") == "4242\n"
+    assert {"client-4242", "true-5151"} <= {*re.findall(r"\S+-\d+", run("cat trace"))}
+    # Both end, the child after a fork of its own, before any of it is repeated.
+    run("echo > trace")
+    last = [
+        *((1, 4242, 4242, 5152, 5152), (1, 5152, 5152, 5153, 5153)),
+        *((0x8000_0000, pid, pid, 0, 0) for pid in (5153, 5152, 4242)),
+    ]
+    monkeypatch.setattr(clients, "_events", lambda: iter(last))
+    clients.repeat()
+    forks = re.findall(r"-(\d+) .*: kernel_clone <-", run("cat trace"))
+    assert {"4242", "5152"} <= {*forks} and run("cat set_ftrace_pid") == ""

@@ -104,6 +104,21 @@ def test_errors_are_those_of_tracefs(mounted: Path) -> None:
 
 
 @needs_fuse
+def test_a_listing_tells_directories_from_files(mounted: Path) -> None:
+    kinds = {each.name: each.is_dir() for each in os.scandir(mounted)}
+    assert kinds["trace"] is kinds["ctl"] is False
+    assert kinds["events"] is kinds["proc"] is kinds["options"] is True
+
+
+@needs_fuse
+def test_nothing_is_recorded_while_a_client_reads_trace(mounted: Path) -> None:
+    script = """echo 1 > options/pause-on-trace
+        exec 3< trace; (echo one > trace_marker) 2>&-; exec 3<&-
+        echo two > trace_marker; grep -o 'write: .*' trace; echo 0 > options/pause-on-trace"""
+    assert sh(mounted, script).endswith("write: two\n")
+
+
+@needs_fuse
 def test_a_word_split_by_another_process_stays_one_word(mounted: Path) -> None:
     script = "(printf sche; sh -c 'true'; printf 'dule\\n') > set_ftrace_filter"
     assert sh(mounted, f"{script}; cat set_ftrace_filter; : > set_ftrace_filter") == "schedule\n"

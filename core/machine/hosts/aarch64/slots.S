@@ -11,9 +11,9 @@ slots:
 	b.eq	fetch
 	mov	w5, #3
 	str	w5, [x3, #8]
-	stp	x29, x30, [sp, #-32]!
+	stp	x29, x30, [sp, #-0x20]!
 	mov	x29, sp
-	stp	x19, x20, [sp, #16]
+	stp	x19, x20, [sp, #0x10]
 	mov	x19, x0
 	mov	x20, x4
 	ldr	x1, [x20, #0x10]
@@ -31,8 +31,8 @@ slots:
 	ldr	x5, [x20, #0x8]
 	blr	x5
 done:
-	ldp	x19, x20, [sp, #16]
-	ldp	x29, x30, [sp], #32
+	ldp	x19, x20, [sp, #0x10]
+	ldp	x29, x30, [sp], #0x20
 	mov	w0, #1
 	ret
 fetch:

@@ -88,7 +88,7 @@ def with_hits() -> EventTable:
     page = Page(stamp=17284_993_652_000)
     page.function(0, CLOSE, FASTPATH, pid=1977).text(600, MARKER, b"hello\n", pid=99)
     page.hit(9, 0x400, CLOSE, FASTPATH, [0xFFF0, *REGISTERS[1:]], pid=31)
-    page.hit(9, 0x77FF, CLOSE, FASTPATH, REGISTERS)
+    page.hit(9, 0x7FF, CLOSE, FASTPATH, REGISTERS)
     return table(page)
 
 
@@ -268,14 +268,14 @@ def test_a_hit_shows_its_place_and_arguments() -> None:
         return [line.partition(": ")[2] for line in trace.texts(2, 4)]
 
     values = "fd=0x15 arg2=-16 at=0x1f+0x0/0x40 [mod]"
-    assert whats() == [f"opened: (sys_close+0x0/0x40 [mod]) {values}", "Unknown type 30719"]
+    assert whats() == [f"opened: (sys_close+0x0/0x40 [mod]) {values}", "Unknown type 2047"]
     assert whats(sym_addr=True)[0] == (
         f"opened: (sys_close+0x0/0x40 [mod] <{CLOSE:016x}>) {values}"
     )
     trace = function_text(with_hits(), replace(CONTEXT, options=TextOptions(raw=True)))
-    assert [line.split(" ", 3)[3] for line in trace.texts(2, 4)] == ["type: 1024", "30719 ?"]
+    assert [line.split(" ", 3)[3] for line in trace.texts(2, 4)] == ["type: 1024", "2047 ?"]
     trace = function_text(with_hits(), replace(CONTEXT, options=TextOptions(hex=True)))
-    assert [line.rpartition("type")[2] for line in trace.texts(2, 4)] == [": 1024", ": 30719"]
+    assert [line.rpartition("type")[2] for line in trace.texts(2, 4)] == [": 1024", ": 2047"]
 
 
 def test_a_hit_is_found_by_its_time_and_cpu() -> None:
