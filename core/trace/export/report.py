@@ -2,7 +2,9 @@
 
 The rows are those of trace-cmd 3.1 with its plugins and default options: a function is indented
 below its caller, and a call that returns in the next event is one row. Later versions add flags
-and return values. Source: the output of trace-cmd, and its manual page trace-cmd-report.
+and return values. trace-cmd reads ahead for calls that return at once, and so prints some events
+of different CPUs within a microsecond out of order; here they are in order. Source: the output of
+trace-cmd, and its manual page trace-cmd-report.
 """
 
 from __future__ import annotations
