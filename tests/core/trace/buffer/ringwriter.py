@@ -87,7 +87,7 @@ class Writer:
                     d["dropped"] += np.uint64(1)
                     return
                 unread = self._commit(cpu, following) - int(d["read"])
-                d["overrun"] += np.uint64(unread // size)
+                d["overrun"] += np.uint64(max(unread, 0) // size)  # a damaged page has less
                 d["head_page"] = (following + 1) % int(d["nr_pages"])
                 d["read"] = 0
             self._page(cpu, following)[:16] = 0

@@ -10,9 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from dynftrace.core.abi import TraceType
 from dynftrace.core.trace.buffer import follower
-from dynftrace.core.trace.buffer.events import HIT, EventTable
+from dynftrace.core.trace.buffer.details import KINDS
+from dynftrace.core.trace.buffer.events import EventTable
 from dynftrace.core.trace.buffer.follower import Follower
 from dynftrace.core.trace.buffer.subbuffer import DATA_SIZE, PageFormat
 
@@ -29,18 +29,14 @@ def same(got: EventTable, expected: EventTable) -> None:
     assert np.array_equal(got.ips(), expected.ips())
     for kind in np.unique(expected.events["type"]).tolist():
         chosen = expected.events["type"] == kind
-        parents = (table.events["parent"][chosen] for table in (got, expected))
-        one, other = parents
-        if kind == TraceType.PRINT:
-            assert [got.details.texts[row] for row in one] == [
-                expected.details.texts[row] for row in other
-            ]
-        elif kind == HIT:
-            assert np.array_equal(got.details.hits[one], expected.details.hits[other])
+        one, other = (table.events["parent"][chosen] for table in (got, expected))
+        if kind in KINDS:  # a row of its details
+            assert np.array_equal(one, other)
         else:
             assert np.array_equal(got.addresses[one], expected.addresses[other])
     assert got.details.texts == expected.details.texts
-    assert np.array_equal(got.details.hits, expected.details.hits)
+    for name in ("hits", "returns", "calls", "switches"):
+        assert np.array_equal(getattr(got.details, name), getattr(expected.details, name)), name
     assert got.damaged == expected.damaged
 
 
