@@ -406,12 +406,17 @@ class Modules:
                 )
             module.this_module = module.linked.bases[this.index]
         memory, found = self._machine.memory, dict[str, int]()
+
+        def own(address: int, size: int) -> bytes:
+            # A wrong layout of the table leads anywhere, and by chance to the kernel's text.
+            return memory.read_mapped(address, size) if module.contains(address) else b""
+
         for name in KSYMTABS:
             table = image.section(name)
             if table is not None and table.index in module.linked.bases:
                 base = module.linked.bases[table.index]
                 raw = memory.read(base, table.size)
-                found |= exports(raw, base, self._port.facts, memory.read_mapped)
+                found |= exports(raw, base, self._port.facts, own)
         module.exports = found
         return module
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from dynftrace.core.errors import (
     WrongMachineError,
 )
 from dynftrace.core.ftrace.records import Flag
+from dynftrace.core.modules import module as module_loader
 
 from ...support import elf_writer
 from ...support.booted import Booted, boot, load
@@ -173,6 +175,18 @@ def test_module_code_calls_the_kernel_and_other_modules(tmp_path: Path, small: B
     small.ftrace.register(ops)
     assert small.machine.requests.call(small.address("attach"), (1,)) == 4
     assert small.counted() == 3, "attach, probe and kmalloc"
+
+
+def test_the_name_of_an_export_is_in_the_module_itself(
+    tmp_path: Path, small: Booted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_by = list[Callable[[int, int], bytes]]()
+    monkeypatch.setattr(
+        module_loader, "exports", lambda raw, at, facts, read: read_by.append(read) or {}
+    )
+    path = module(tmp_path, ["probe"], {"probe": "kmalloc"}, exports=["probe"], name="one")
+    one = small.modules.insmod(path)
+    assert read_by[0](one.base, 8) and not read_by[0](small.address("kmalloc"), 8)
 
 
 # Refused modules
