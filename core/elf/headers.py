@@ -113,7 +113,7 @@ def _file_header(
     """Return the ELF header after checking its type, machine and flags."""
     ident = raw[: elf.IDENT_SIZE].tobytes()
     if not ident.startswith(elf.MAGIC):
-        raise ImageError(path, "not an ELF file", offset=0)
+        raise ImageError(path, "not an ELF file, and no kernel or module was found in it")
     if len(ident) < elf.IDENT_SIZE:
         raise ImageError(path, f"truncated: {len(raw)} bytes do not hold the ELF header")
     words = {number: f"{size * 8}-bit" for size, number in elf.CLASSES.items()}
@@ -253,6 +253,8 @@ def _segments(
             offset=offset,
         )
     rows = _rows(path, raw, "program", offset, count, layouts.segment)
+    if (rows["type"] == elf.PT_INTERP).any():
+        raise ImageError(path, "a program of user space; expected a kernel or module")
     rows = rows[(rows["type"] == elf.PT_LOAD) & (rows["memsz"] > 0)]
     fields = ("vaddr", "offset", "filesz", "memsz", "flags")
     columns = [rows[field].tolist() for field in fields]

@@ -33,6 +33,9 @@ LIMIT = 256 << 20
 
 ELF = b"\x7fELF"
 
+RPM = b"\xed\xab\xee\xdb"
+"""How a package of the RPM kind begins."""
+
 DIGITS = b"".join(b"%d\0" % digit for digit in range(10))
 """The tokens of the ten digits in the table with which kallsyms are compressed: in each kernel
 that has symbols, some function's name contains each of them."""
@@ -164,6 +167,10 @@ def _unwrapped(
             return kernel_in(view, LIMIT)
         except (CorruptError, MissingError) as error:
             raise ImageError(path, str(error)) from error
+    if content[: len(RPM)] == RPM:
+        raise ImageError(
+            path, "packages of the RPM kind are not read: unpack it with rpm2cpio and cpio"
+        )
     format = format_of(view)
     if format is not None:
         return format.name, _unpacked(path, view, format, 0)

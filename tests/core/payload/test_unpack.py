@@ -80,6 +80,8 @@ def test_a_package_without_a_kernel_says_so(tmp_path: Path) -> None:
         unpacked(tmp_path, package({"usr/bin/ls": b"x"}))
     with pytest.raises(ImageError, match="truncated"):
         unpacked(tmp_path, package({"boot/vmlinuz": KERNEL})[:-500])
+    with pytest.raises(ImageError, match="unpack it with rpm2cpio"):
+        unpacked(tmp_path, b"\xed\xab\xee\xdb\3\0" + KERNEL)
 
 
 def test_a_file_of_another_architecture_contradicts_arch(tmp_path: Path) -> None:
