@@ -216,4 +216,4 @@ def _pages(region: Region) -> NDArray[np.uint8]:
 
 
 def _in_use(pages: NDArray[np.uint8]) -> NDArray[np.intp]:
-    return np.flatnonzero(pages.view(np.uint64).any(axis=1))
+    return np.flatnonzero(np.bitwise_or.reduce(pages.view(np.uint64), axis=1))
