@@ -7,17 +7,14 @@ could also leave two nops and change both. A reviewer of the patch asked for thi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-
-import numpy as np
+from functools import partial
 
 from dynftrace import arches
-from dynftrace.core.arch import Port, Sites
+from dynftrace.core.arch import Port
 from dynftrace.core.asm.assemble import assemble
 from dynftrace.core.elf.image import Image
-from dynftrace.core.ftrace.sites import call_sites
-from dynftrace.core.machine.machine import Machine
 
-from .guest import ALLOCATIONS, LIMIT, boot
+from .guest import ALLOCATIONS, LIMIT, boot, disable_sites
 from .measure import Row, paired
 
 KERNEL = "arm64"
@@ -47,17 +44,8 @@ def _work(port: Port, state: str) -> Callable[[], None]:
     """Boot a kernel whose sites are in `state`; return a run of its allocations."""
     name = "vmlinux-plain.elf" if state == PLAIN else "vmlinux.elf"
     image = Image.load(port.images() / name, port.facts)
-
-    def patch(machine: Machine) -> None:
-        if state == MOV:
-            ips = call_sites(port, image, machine.memory.read)
-            compiled, _ = machine.memory.gather(ips, port.facts.sites.size)
-            edit = port.init_nop(Sites(ips, compiled=compiled), 0)
-            present, _ = machine.memory.gather(edit.address, edit.expected.shape[1])
-            assert edit.reachable.all() and np.array_equal(edit.expected, present)
-            machine.memory.scatter(edit.address, edit.replacement)
-
-    machine = boot(port, image, patch)
+    nops = partial(disable_sites, image=image)
+    machine = boot(port, image, nops) if state == MOV else boot(port, image)
     source = (
         "stp x29, x30, [sp, -32]!; mov x29, sp; stp x19, x20, [sp, 16]; "
         f"mov w19, {ALLOCATIONS & 0xFFFF}; movk w19, {ALLOCATIONS >> 16}, lsl 16; "

@@ -15,6 +15,12 @@ from dynftrace.core.session.session import Session
 
 from .guest import CALLS, LIMIT, LOOP
 
+CHECKS = 1.15
+"""What a tracer may take as a multiple of these loops, which check nothing and pack no fields."""
+
+REASON = "the calls and the accesses to memory alone, and 15 % for the checks"
+"""What limits a tracer, for the tables."""
+
 DATA = LOOP + 0x1000
 SAVED = 9
 """Registers that ftrace_caller saves."""

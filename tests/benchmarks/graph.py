@@ -33,7 +33,7 @@ def rows() -> Iterator[Row]:
         pair.ratio,
         "the call alone, traced",
         2.2,
-        Limit(bare.ratio, "the calls and the accesses to memory alone, without any check"),
+        Limit(bare.ratio * floor.CHECKS, floor.REASON),
     )
     graph = _loop(port, "function_graph", port.entry_source())
     pair = paired(

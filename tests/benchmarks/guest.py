@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 from unicorn import Uc
 from unicorn.unicorn_const import UC_HOOK_CODE
 
 from dynftrace import arches
-from dynftrace.core.arch import Port
+from dynftrace.core.arch import Port, Sites
 from dynftrace.core.asm.assemble import assemble
 from dynftrace.core.elf.image import Image
+from dynftrace.core.ftrace.sites import call_sites
 from dynftrace.core.kernel.kallsyms import Kallsyms
 from dynftrace.core.kernel.kernel import load_kernel
 from dynftrace.core.machine.machine import Machine
@@ -36,12 +39,9 @@ def rows() -> Iterator[Row]:
 
 def _nops(port: Port) -> Row:
     image = Image.load(port.images() / "vmlinux.elf", port.facts)
-    session = Session.open(port, MachineSpec(cpus=1))
-    assert not session.boot.ftrace.records.users.any()
+    nops = boot(port, image, partial(disable_sites, image=image))
     plain = Image.load(port.images() / "vmlinux-plain.elf", port.facts)
-    pair = paired(
-        allocations(session.boot.machine, image), allocations(boot(port, plain), plain), rounds=15
-    )
+    pair = paired(allocations(nops, image), allocations(boot(port, plain), plain), rounds=15)
     return Row(
         f"{ALLOCATIONS:,} x kmalloc and kfree, sites nops",
         f"{pair.a * 1e3:.0f} ms",
@@ -62,6 +62,17 @@ def allocations(machine: Machine, image: Image) -> Callable[[], None]:
     code = assemble(machine.port.facts, source, LOOP, image.symbols.address_of).code
     machine.memory.write(LOOP, code)
     return lambda: _finished(machine.requests.call(LOOP, limit_ns=LIMIT))
+
+
+def disable_sites(machine: Machine, image: Image) -> None:
+    """Change all call sites of a kernel as ftrace does at boot."""
+    port = machine.port
+    ips = call_sites(port, image, machine.memory.read)
+    compiled, _ = machine.memory.gather(ips, port.facts.sites.size)
+    edit = port.init_nop(Sites(ips, compiled=compiled), 0)
+    present, _ = machine.memory.gather(edit.address, edit.expected.shape[1])
+    assert edit.reachable.all() and np.array_equal(edit.expected, present)
+    machine.memory.scatter(edit.address, edit.replacement)
 
 
 def _finished(result: int) -> None:

@@ -36,6 +36,9 @@ INSTANTS = EVENTS // 3
 LEAST = 16 << 20
 """Bytes of budget for the shortest run: a few checkpoints of a full ring buffer."""
 
+MEDIAN, P95, SLOWEST = 0.1, 0.2, 0.5
+"""Targets of ways back, as shares of the time to run all of it again."""
+
 KINDS = (
     ("all functions", "echo > set_ftrace_filter"),
     ("one function", "echo schedule > set_ftrace_filter"),
@@ -68,14 +71,14 @@ def _rows(name: str, setup: str) -> Iterator[Row]:
     yield ways.row(name)
     times = [dice.randint(first, last) for _ in range(INSTANTS)]
     instants = [ways.there(f"goto {ns // 10**9}.{ns % 10**9:09d}", "goto -") for ns in times]
-    of = f"{ran:.0f} s run, {kept} checkpoints, {size / 2**20:.0f} MB"
-    median, p95 = statistics.median(goes), statistics.quantiles(goes, n=20)[-1]
-    what = f"goto one of {held:,} events ({name})"
-    yield Row(f"{what}, median", f"{median:.2f} s", median / ran, of, "< 1 s", median < 1)
-    yield Row(f"{what}, p95", f"{p95:.2f} s", p95 / ran, of, "< 3 s", p95 < 3)
-    worst = max(instants)
-    what = f"goto any instant ({name}), slowest of {INSTANTS}"
-    yield Row(what, f"{worst:.2f} s", worst / ran, of, "< 15 s", worst < 15)
+    of = f"the run again: {ran:.0f} s, {kept} checkpoints, {size / 2**20:.0f} MB"
+    held_by = f"goto one of {held:,} events ({name})"
+    for what, took, share in (
+        (f"{held_by}, median", statistics.median(goes), MEDIAN),
+        (f"{held_by}, p95", statistics.quantiles(goes, n=20)[-1], P95),
+        (f"goto any instant ({name}), slowest of {INSTANTS}", max(instants), SLOWEST),
+    ):
+        yield at_most(what, f"{took:.2f} s", took / ran, of, share)
     what, part = f"checkpoints ({name})", size / points.budget
     yield Row(what, f"{size / 2**20:.1f} MB", part, "their budget", "<= 1", part <= 1)
 
