@@ -51,6 +51,7 @@ from .commands import Commands
 from .dynevents import DynEvents
 from .eprobes import EventProbes
 from .event import TraceEvent
+from .eventdirs import EventDirectories
 from .events.eventfile import EventFiles
 from .events.kernel import KernelEvents
 from .events.marker import MarkerEvent
@@ -177,6 +178,9 @@ class TraceArray(BaseArray):
         self.synthetic = SynthEvents(
             *(self.event_files, self, self.dynamic_events, self._hists, self._event_switched)
         )
+        self.event_directories = EventDirectories(
+            machine, kallsyms, self.event_files.blocks, self._defined_events
+        )
         self.event_pids = EventPids(self.event_files)
         tracer = LatencyTracer(machine, kallsyms)
         self.latency = Latency(tracer, self.snapshot, machine.memory, kallsyms)
@@ -218,7 +222,7 @@ class TraceArray(BaseArray):
         owned = (self.graph, self.stack, self.profile, self.syscalls, self.dynamic_events)
         owned_too = (
             *(self.marker, self.event_files, self.event_pids, self.kernel_events, self.latency),
-            *(self.fprobes, self.kprobes, self.eprobes, self.synthetic),
+            *(self.fprobes, self.kprobes, self.eprobes, self.synthetic, self.event_directories),
         )
         kept = in_order(attributes(self, "others"), self.commands.save())
         return in_order(super().save(), kept, *(each.save() for each in (*owned, *owned_too)))
@@ -232,8 +236,11 @@ class TraceArray(BaseArray):
     @property
     def events(self) -> Sequence[TraceEvent]:
         """All events that exist now."""
-        own = (*self.kernel_events, *self.syscalls)
-        return [*own, *self.fprobes, *self.synthetic, *self._probe_events]
+        return [*self.kernel_events, *self.syscalls, *self._defined_events()]
+
+    def _defined_events(self) -> Sequence[TraceEvent]:
+        """Return the events that definitions have made."""
+        return [*self.fprobes, *self.synthetic, *self._probe_events]
 
     def _hists(self) -> Iterator[Hist]:
         """Yield the histograms of all events, here and in instances."""

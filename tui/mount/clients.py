@@ -4,7 +4,8 @@ The kernel of the host tells of forks and execs through the process events conne
 clients, and of their children, are repeated by guest tasks of the same pids: a fork calls
 kernel_clone() there, an exec do_execve(). So the filters that clients set for pids have something
 to choose, and a trace shows the client's own pid. This needs root, and a guest with the function
-run_client(); without either, clients just have no tasks.
+run_client(); without either, clients just have no tasks. The guest also makes the directories of
+the events that they define.
 
 Sources: Documentation/driver-api/connector.rst, include/uapi/linux/cn_proc.h.
 """
@@ -82,6 +83,8 @@ class Clients:
         self.repeat()
         try:
             yield
+            if not self._session.boot.ftrace.patcher.held:
+                self._session.boot.array.event_directories.update()
         finally:
             requests.client = None
 

@@ -121,6 +121,30 @@ def test_a_marker_has_the_pid_of_its_client() -> None:
     assert re.search(r"common_pid: +4242 } hitcount: +2\n", run("cat events/ftrace/print/hist"))
 
 
+def test_the_guest_makes_and_removes_the_directories_of_events_that_a_client_defines() -> None:
+    session = opened()
+    run = executor(session)
+    clients = Clients(session)
+    clients.close()
+    run("echo 'tracefs_*' > set_ftrace_filter; echo function > current_tracer")
+    register = session.port.facts.abi.arguments[0].name
+    probe = f"p:made tracefs_create_dir name=+0(%{register}):string"
+    for definition in (probe, "p:a_name_that_is_longer_than_the_guest_keeps kfree"):
+        with clients.served(4242):
+            run(f"echo '{definition}' >> kprobe_events")
+            run("echo 1 > events/kprobes/made/enable")
+    trace = run("cat trace")
+    made = ["kprobes", "made", "a_name_that_is_longer_than_the_guest_keeps"]
+    assert re.findall(r'made: .*name="(.*)"', trace) == made
+    assert trace.count("tracefs_create_dir <-event_subsystem_dir") == 1
+    assert trace.count("tracefs_create_dir <-event_create_dir") == 2
+    assert "tracefs_remove" not in trace
+    with clients.served(4242):
+        run("echo 0 > events/enable; echo > kprobe_events")
+    trace = run("cat trace")
+    assert trace.count("tracefs_remove <-event_remove_dir") == 3
+
+
 def test_steps_follow_the_children_of_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     clients = Clients(opened())
     clients.close()
