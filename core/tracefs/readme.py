@@ -124,9 +124,10 @@ Events of your own
             place: [<module>:]<symbol>[+<offset>]|<memaddr>
             place (kretprobe): [<module>:]<symbol>[+<offset>]%return|<memaddr>
             args: <name>=fetcharg[:type]
-            fetcharg: (%<register>|$<efield>), @<address>, @<symbol>[+|-<offset>],
-                      $stack<index>, $stack, $retval, $comm, $arg<N>,
-                      +|-[u]<offset>(<fetcharg>), \\imm-value, \\"imm-string"
+            fetcharg: (%<register>|$<efield>), @<address>,
+                      @<symbol>[+|-<offset>], $comm, $stack<index>, $stack,
+                      $retval, $arg<N>, +|-[u]<offset>(<fetcharg>), \\imm-value,
+                      \\"imm-string"
             type: s8/16/32/64, u8/16/32/64, x8/16/32/64, string, symbol,
                   b<bit-width>@<bit-offset>/<container-size>, ustring,
                   <type>\\[<array-size>\\]

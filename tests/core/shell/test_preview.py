@@ -50,7 +50,7 @@ def test_a_preview_changes_nothing(shell: Shell) -> None:
         ("echo 'vfs_", ""),
         ("echo vfs_* >", ""),
         ("echo no_such > set_ftrace_filter", "no function matches 'no_such'"),
-        ("echo schedule", "1 of 571 functions: schedule"),
+        ("echo schedule", "1 of 573 functions: schedule"),
         ("cat trace | head", "head [-n N] [FILE…]: show the first 10 lines, or the first N"),
     ],
 )
