@@ -129,7 +129,9 @@ class KprobeEvents(Probes):
         start = self._symbol(definition.symbol)
         if start is None:
             return None
-        return start + definition.offset if definition.offset else self._entry(start)
+        if not definition.offset:
+            return self._entry(start)
+        return (start + definition.offset) % (1 << 8 * self.pointer_size)
 
     def _prepare(self, probe: Probe, address: int) -> None:
         self.kprobes.prepare(address)

@@ -77,6 +77,8 @@ def test_a_definition_in_use_is_not_removed(session: Session, sh: Sh) -> None:
         ("p^100 vfs_read", "Maxactive is not for kprobe"),
         ("r^1a111 vfs_read", "Invalid maxactive number"),
         ("p ^no_such_function", "Invalid probed address or symbol"),
+        ("p ^vfs_read+0xffffffff", "Failed to register probe event"),
+        ("p ^vfs_read+0xffffffffffffffff", "Invalid probed address or symbol"),
         ("r ^vfs_read+10", "Retprobe address must be an function entry"),
         ("p vfs_read^%hoge", "Invalid probed address suffix"),
         ("p:^/bar vfs_read", "Group name is not specified"),
