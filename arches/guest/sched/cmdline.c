@@ -13,6 +13,8 @@ static struct {
 
 struct saved_cmdlines_buffer *volatile savedcmd = &default_cmdlines.head;
 
+void set_cmdline(struct saved_cmdline *slot, const struct task_struct *p);
+
 notrace void tracing_record_cmdline(struct task_struct *p)
 {
 	struct saved_cmdlines_buffer *table = savedcmd;
@@ -27,7 +29,7 @@ notrace void tracing_record_cmdline(struct task_struct *p)
 		slot->comm[0] = 0;
 	}
 	if (flags & RB_RECORD_CMD)
-		memcpy(slot->comm, p->comm, TASK_COMM_LEN);
+		set_cmdline(slot, p);
 	if (flags & RB_RECORD_TGID)
 		slot->tgid = p->tgid;
 }
