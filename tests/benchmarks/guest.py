@@ -69,7 +69,8 @@ def disable_sites(machine: Machine, image: Image) -> None:
     port = machine.port
     ips = call_sites(port, image, machine.memory.read)
     compiled, _ = machine.memory.gather(ips, port.facts.sites.size)
-    edit = port.init_nop(Sites(ips, compiled=compiled), 0)
+    mcount = image.symbols.address_of(port.facts.sites.mcount_symbols[0]) or 0
+    edit = port.init_nop(Sites(ips, compiled=compiled), mcount)
     present, _ = machine.memory.gather(edit.address, edit.expected.shape[1])
     assert edit.reachable.all() and np.array_equal(edit.expected, present)
     machine.memory.scatter(edit.address, edit.replacement)
