@@ -41,6 +41,8 @@ FUNCTIONS = "ftrace_functions"
 
 _PART = 7
 """That table's part of the area for the sites of hashes."""
+_FOUND = np.zeros(2 * 256, np.uint64)
+"""Room after that table for pairs that the guest has looked up (FOUND in fgraph_mips.c)."""
 UPDATE = FtraceBugType.UPDATE
 
 
@@ -178,7 +180,8 @@ class Tracer:
         starts = distinct(self._kallsyms.starts_of(records.table["ip"]))
         # Restoring a checkpoint makes a new generation of the same records.
         if self._starts is None or not np.array_equal(starts, self._starts):
-            (table,) = self._functions.write([np.append(np.uint64(len(starts)), starts)])
+            counted = np.append(np.uint64(len(starts)), starts)
+            table, _ = self._functions.write([counted, _FOUND])
             self._memory.write_int(self.entry[FUNCTIONS], table)
             self._starts = starts
         self._generation = records.generation

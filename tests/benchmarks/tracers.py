@@ -38,9 +38,9 @@ WORST = 1.5
 """A port's ratio may be this multiple of that of x86-64."""
 
 MIPS = Limit(
-    4.5,
-    "100 blocks of code for each call with its return (23 on x86-64), of which 75 search the "
-    "start of the function and read its prologue backwards for the return address",
+    3.8,
+    "57 blocks of code for each call with its return (25 on x86-64), of which 26 read the "
+    "prologue backwards for the return address",
 )
 """As Linux's ftrace_get_parent_ra_addr, which reads back from the call site to the store of ra."""
 

@@ -196,10 +196,6 @@ ON_ONE_PAGE(1024) void prepare_ftrace_return(unsigned long *parent, unsigned lon
 	u32 context, index, depth;
 	struct rb_event rb;
 
-	if (unlikely(!(fgraph.fast & FGRAPH_FAST_ENTRY))) {
-		graph_entry(parent, self_addr, frame_pointer);
-		return;
-	}
 	context = rb_plain_context(TRACE_GRAPH_ENT, cpu->irqs_disabled);
 	stack = fast_ret_stack();
 	unusual = rb_unusual(0);
@@ -208,6 +204,7 @@ ON_ONE_PAGE(1024) void prepare_ftrace_return(unsigned long *parent, unsigned lon
 	RB_ALSO(unusual, ~valid_index(index));
 	RB_ALSO(unusual, stack->notrace_index);
 	RB_ALSO(unusual, ftrace_pid_list);
+	RB_ALSO(unusual, ~fgraph.fast & FGRAPH_FAST_ENTRY);
 	if (unlikely(rb_context(unusual))) {
 		if (unusual) {
 			cpu->irqs_disabled = rb_irqs_off(context);
@@ -312,8 +309,6 @@ ON_ONE_PAGE(1024) unsigned long ftrace_return_to_handler(unsigned long frame_poi
 
 	context = rb_plain_context(TRACE_GRAPH_RET, cpu->irqs_disabled);
 	cpu->irqs_disabled = 1;
-	if (unlikely(!(fgraph.fast & FGRAPH_FAST_RETURN)))
-		return graph_return(frame_pointer, retval, rettime, rb_irqs_off(context));
 	stack = fast_ret_stack();
 	unusual = rb_unusual(0);
 	index = stack->index - 1;
@@ -323,6 +318,7 @@ ON_ONE_PAGE(1024) unsigned long ftrace_return_to_handler(unsigned long frame_poi
 	RB_ALSO(unusual, entry->fp ^ frame_pointer);
 	RB_ALSO(unusual, entry->told ^ 1);
 	RB_ALSO(unusual, stack->graph_depth);
+	RB_ALSO(unusual, ~fgraph.fast & FGRAPH_FAST_RETURN);
 	if (unlikely(rb_context(unusual))) {
 		if (unusual)
 			return graph_return(frame_pointer, retval, rettime, rb_irqs_off(context));

@@ -21,14 +21,16 @@
 #define SP 29
 
 /*
- * A count, and that many starts of functions with call sites, sorted. The host writes
- * a new table first, then its address.
+ * A count, and that many starts of functions with call sites, sorted; then FOUND pairs of a
+ * call site and the start of its function, as they were looked up. The host writes a new
+ * table first, without pairs, then its address.
  */
 volatile unsigned long ftrace_functions;
 
-static unsigned long function_start(unsigned long ip)
+#define FOUND 256 /* also in core/ftrace/tracer.py */
+
+static __attribute__((noinline)) unsigned long find_function(const u64 *table, unsigned long ip)
 {
-	const u64 *table = (const u64 *)ftrace_functions;
 	unsigned long low = 0, high = table[0];
 
 	while (low < high) {
@@ -42,8 +44,23 @@ static unsigned long function_start(unsigned long ip)
 	return low ? (unsigned long)table[low] : ip;
 }
 
+/* Nothing comes between the two words of a pair when they are read, nor when they are written. */
+static ON_ONE_PAGE(256) __attribute__((noinline)) unsigned long function_start(unsigned long ip)
+{
+	u64 *table = (u64 *)ftrace_functions;
+	volatile u64 *found = &table[1 + (unsigned long)table[0] + (ip >> 6) % FOUND * 2];
+	unsigned long site = found[0], start = found[1];
+
+	if (unlikely(site != ip)) {
+		start = find_function(table, ip);
+		found[0] = ip;
+		found[1] = start;
+	}
+	return start;
+}
+
 /* A prologue has no jump or branch: before one is code of a function without a symbol. */
-static int is_jump(u32 insn)
+static inline __attribute__((always_inline)) int is_jump(u32 insn)
 {
 	u32 opcode = insn >> 26, function = insn & 63;
 
@@ -51,10 +68,19 @@ static int is_jump(u32 insn)
 }
 
 /* Whether sp or the place of ra is computed, as in a frame of more than 32 KB. */
-static int is_computed(u32 insn)
+static inline __attribute__((always_inline)) int is_computed(u32 insn)
 {
 	return (insn >> 26 == 0 && (insn >> 11 & 31) == SP) ||
 	       (insn & NOT_BASE) == (STORE_RA & NOT_BASE);
+}
+
+/* Most of a prologue: stores of other registers. This has no branch. */
+static inline __attribute__((always_inline)) int is_plain(u32 insn)
+{
+	u32 other = ((insn & NOT_BASE) ^ (STORE_RA & NOT_BASE)) && 1;
+
+	OPTIMIZER_HIDE_VAR(other);
+	return other & (insn >> 26 > 7) & ((insn & OPERATION) != MOVE_SP);
 }
 
 /*
@@ -66,9 +92,13 @@ void prepare_ftrace_return_mips(unsigned long self_addr, unsigned long sp, unsig
 	const u32 *start = (const u32 *)function_start(self_addr);
 	unsigned long *stored = 0;
 
-	for (const u32 *insn = (const u32 *)self_addr; insn-- > start && !is_jump(*insn);) {
+	for (const u32 *insn = (const u32 *)self_addr; insn-- > start;) {
 		long offset = (short)*insn;
 
+		if (likely(is_plain(*insn)))
+			continue;
+		if (is_jump(*insn))
+			break;
 		if ((*insn & OPERATION) == STORE_RA)
 			stored = (unsigned long *)(sp + offset);
 		else if ((*insn & OPERATION) == MOVE_SP && offset < 0)
