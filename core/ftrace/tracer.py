@@ -42,7 +42,7 @@ FUNCTIONS = "ftrace_functions"
 _PART = 7
 """That table's part of the area for the sites of hashes."""
 _FOUND = np.zeros(2 * 256, np.uint64)
-"""Room after that table for pairs that the guest has looked up (FOUND in fgraph_mips.c)."""
+"""Room after that table for pairs that the guest has looked up, if it keeps them (FOUND)."""
 UPDATE = FtraceBugType.UPDATE
 
 

@@ -233,6 +233,18 @@ def test_interrupts_are_between_arrows(user: User) -> None:
     assert not [line for line in user.events() if "do_IRQ" in line or "==" in line]
 
 
+def test_no_interrupt_comes_between_a_call_and_its_event() -> None:
+    """At the end of a page the event is written later than usual: once in some 150 calls."""
+    user = User("x86_64", cpus=2)
+    user("echo 8000 > buffer_size_kb; echo function_graph > current_tracer; run syscalls 6")
+    depths: dict[int, int] = defaultdict(int)
+    for event in table(user).events:
+        if event["type"] == ENTRY:
+            # The event of a call has the depth in the place of the caller.
+            assert event["pid"] == 0 or event["parent"] <= depths[event["pid"]]
+            depths[event["pid"]] = event["parent"] + 1
+
+
 def test_a_corrupted_return_stack_is_reported_and_stops_the_cpu(user: User) -> None:
     crashy(user, "crashy_frame 0")
     user("echo function_graph > current_tracer")

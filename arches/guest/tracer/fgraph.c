@@ -162,13 +162,16 @@ out:
 	this_cpu->irqs_disabled = irqs_off;
 }
 
-/* The event of a call that is on ret_stack already: see ring_buffer.h. */
-static __attribute__((noinline)) void graph_entry_slow(unsigned long self_addr, u32 depth)
+/*
+ * The event of a call that is on ret_stack already: see ring_buffer.h. Interrupts are off, so
+ * that no event of an interrupt comes before it; `irqs_off` says whether they were before.
+ */
+static __attribute__((noinline)) void graph_entry_slow(unsigned long self_addr, u32 depth,
+						       u32 irqs_off)
 {
 	struct ftrace_ret_stack *stack = current_ret_stack();
-	u32 irqs_off = this_cpu->irqs_disabled, recursion;
+	u32 recursion;
 
-	this_cpu->irqs_disabled = 1;
 	if (trace_recursion_start(&recursion)) {
 		trace_graph_entry(self_addr, depth, irqs_off);
 		stack->stack[(stack->index - 1) % FTRACE_RETFUNC_DEPTH].calltime = this_clock->ticks;
@@ -233,9 +236,9 @@ ON_ONE_PAGE(1024) void prepare_ftrace_return(unsigned long *parent, unsigned lon
 	stack->index = index + 1;
 	stack->depth = depth + 1;
 	*parent = fgraph.return_to_handler;
-	cpu->irqs_disabled = rb_irqs_off(context);
+	cpu->irqs_disabled = rb_irqs_off(context) | ((u32)rb.keep + 1);
 	if (unlikely(!rb.keep))
-		graph_entry_slow(self_addr, depth);
+		graph_entry_slow(self_addr, depth, rb_irqs_off(context));
 }
 
 /* The function of the graph tracer's ops; ftrace_graph_call after it does the work. */
