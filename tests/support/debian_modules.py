@@ -39,7 +39,7 @@ def load_all(arch: str) -> str:
     for path in tree:
         tried += 1
         try:
-            name = session.modprobe(str(path))[-1].name
+            name = session.modprobe(path.name.partition(".")[0])[-1].name
             if session.boot.ftrace.bug is not None:
                 raise session.boot.ftrace.bug
             sites += session.boot.ftrace.records.module_names().count(name)
