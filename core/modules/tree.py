@@ -34,12 +34,13 @@ class ModuleTree:
 
     def __init__(self, top: Path) -> None:
         self.top = top
-        self._paths: dict[str, Path] = {}
+        # A tree has thousands of files: a `Path` is made of those that are asked for.
+        self._paths: dict[str, str] = {}
         for folder, _, files in os.walk(top):
             for file in files:
                 name, dot, _ = file.partition(SUFFIX)
                 if dot:
-                    self._paths.setdefault(_plain(name), Path(folder, file))
+                    self._paths.setdefault(_plain(name), os.path.join(folder, file))
 
     @classmethod
     def around(cls, path: Path) -> ModuleTree | None:
@@ -62,7 +63,7 @@ class ModuleTree:
 
     def __iter__(self) -> Iterator[Path]:
         """Yield the file of each module, sorted by name."""
-        return (self._paths[name] for name in sorted(self._paths))
+        return (Path(self._paths[name]) for name in sorted(self._paths))
 
     def __contains__(self, name: str) -> bool:
         return _plain(name) in self._paths
@@ -72,7 +73,7 @@ class ModuleTree:
         found = self._paths.get(_plain(name))
         if found is None:
             raise UsageError(f"no module '{name}' in {self.top}")
-        return found
+        return Path(found)
 
     def order(self, name: str, needs: Callable[[Path], list[str]]) -> list[Path]:
         """Return module `name` and all that it needs, in the order of loading.
@@ -120,7 +121,7 @@ class PackageTree(ModuleTree):
             found = _NEEDS.search(data)
             words = found[1].decode("ascii", "replace").split(",") if found else []
             self._needs.setdefault(_plain(name), [_plain(word) for word in words if word])
-            self._paths.setdefault(_plain(name), Path(folder, file))
+            self._paths.setdefault(_plain(name), os.path.join(folder, file))
 
     def path(self, name: str) -> Path:
         """Return the file of module `name`. Raises `UsageError` and `ImageError`."""
@@ -142,10 +143,10 @@ class PackageTree(ModuleTree):
 
     def _unpack(self, wanted: set[str]) -> None:
         """Make files of the modules `wanted` that are not unpacked. Raises `ImageError`."""
-        left = {name for name in wanted if not self._paths[name].exists()}
+        left = {name for name in wanted if not os.path.exists(self._paths[name])}
         room = unpack.LIMIT
         for name, file, content in self._modules():
-            if _plain(name) not in left or file != self._paths[_plain(name)].name:
+            if _plain(name) not in left or file != Path(self._paths[_plain(name)]).name:
                 continue
             left.remove(_plain(name))
             data = content()
@@ -154,7 +155,7 @@ class PackageTree(ModuleTree):
                 raise ImageError(
                     str(self.top), f"its modules have more than {unpack.LIMIT:#x} bytes"
                 )
-            self._paths[_plain(name)].write_bytes(data)
+            Path(self._paths[_plain(name)]).write_bytes(data)
             if not left:
                 return
 

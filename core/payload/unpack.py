@@ -85,9 +85,8 @@ def read(path: Path | str) -> Unpacked:
     global _last
     name = str(path)
     try:
-        # A FIFO would otherwise keep open() waiting for a writer.
-        descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:
+        with open(name, "rb", opener=_no_wait) as file:
+            descriptor = file.fileno()
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise ImageError(name, "not a regular file")
@@ -110,13 +109,18 @@ def read(path: Path | str) -> Unpacked:
     return found
 
 
+def _no_wait(path: str, flags: int) -> int:
+    """Open a file; a FIFO would otherwise keep open() waiting for a writer."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def heads(path: Path | str) -> Iterator[bytes]:
     """Yield the first bytes of the file at `path`, and of what is in it, as far as they tell.
 
     It unpacks no more than that, and raises nothing: `read` says what is wrong.
     """
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_no_wait) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return
             content: bytes | bytearray | mmap.mmap

@@ -2,8 +2,8 @@
 
     python -m tests.support.debian_modules docs/kernels.md [ARCH…]
 
-The kernels are those of `DYNFTRACE_KERNELS` (see `debian.py`). It takes ten minutes or more for
-each, so it is no test. The rows of the given architectures are refreshed, the others stay.
+The kernels are those of `DYNFTRACE_KERNELS` (see `debian.py`). It takes about five minutes
+for each, so it is no test. The rows of the given architectures are refreshed, the others stay.
 """
 
 from __future__ import annotations
@@ -39,9 +39,12 @@ def load_all(arch: str) -> str:
     for path in tree:
         tried += 1
         try:
-            name = session.modprobe(str(path))[-1].name
+            name = session.modprobe(path.name.partition(".")[0])[-1].name
             if session.boot.ftrace.bug is not None:
                 raise session.boot.ftrace.bug
+            # A call shows that the machine still works; and Unicorn frees removed hooks only when
+            # it runs, else each module takes longer than the one before.
+            assert session.call("int_sqrt", [144]) == 12
             sites += session.boot.ftrace.records.module_names().count(name)
         except DynftraceError as error:
             failed[str(error).split(":", 1)[-1].strip()] += 1

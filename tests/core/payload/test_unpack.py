@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -82,6 +83,14 @@ def test_a_package_without_a_kernel_says_so(tmp_path: Path) -> None:
         unpacked(tmp_path, package({"boot/vmlinuz": KERNEL})[:-500])
     with pytest.raises(ImageError, match="unpack it with rpm2cpio"):
         unpacked(tmp_path, b"\xed\xab\xee\xdb\3\0" + KERNEL)
+
+
+def test_a_fifo_is_refused_without_waiting_for_a_writer(tmp_path: Path) -> None:
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    assert list(unpack.heads(path)) == []
+    with pytest.raises(ImageError, match="not a regular file"):
+        unpack.read(path)
 
 
 def test_a_file_of_another_architecture_contradicts_arch(tmp_path: Path) -> None:
