@@ -7,7 +7,7 @@ BIN := .venv/bin
 ARGS ?=
 SITE := mkdocs~=1.6 mkdocs-material~=9.5
 
-.PHONY: console test fuzz kernels soak determinism check images screenshots docs site bench corrupt dist lock clean help
+.PHONY: console test fuzz kernels soak determinism check images refresh screenshots docs site bench corrupt dist lock clean help
 
 console: .venv/.ready ## open the console (with options in ARGS, such as ARGS='--cpus 4')
 	$(BIN)/dynftrace $(ARGS)
@@ -39,6 +39,10 @@ check: .venv/.ready ## check lint, format, types and layers
 
 images: ## rebuild the guest kernels and modules (needs a gcc for each of PORTS)
 	$(MAKE) -C arches/guest
+
+refresh: screenshots docs ## after a change of the images: rewrite screens, tables, hashes and the README's call site
+	$(BIN)/python -m tests.determinism --write
+	$(BIN)/python -m tests.support.readme_site README.md
 
 screenshots: .venv/.ready ## redraw every screen: screenshots/ and tests/tui/screens/
 	$(BIN)/python -m dynftrace.tui.pictures.screenshots screenshots tests/tui/screens

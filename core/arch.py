@@ -28,6 +28,7 @@ Optional:
     trampoline.py  trampolines, if the kernel makes them. A trampoline is the copy of
                    ftrace_caller that serves one user (FTRACE_OPS_FL_ALLOC_TRAMP)
     kprobes.py     the copy of an instruction that a kprobe executes elsewhere
+    arguments.py   where a function's arguments are, if its code has to be read to know
     trapped.py     which instruction has trapped, if the emulator loses pc at a trap
     caller.S, graph.S   parts of entry.S that ports of the family share (`port/entry_source.py`)
 

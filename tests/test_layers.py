@@ -87,8 +87,14 @@ def source(name: str) -> ast.Module:
     return ast.parse(modules()[name].read_text())
 
 
-def named(name: str) -> Iterator[str]:
-    """Return the absolute imports of module `name`; the project's own without `dynftrace.`."""
+@cache
+def named(name: str) -> tuple[str, ...]:
+    """Return the absolute imports of module `name`, in order; see `_named`."""
+    return tuple(_named(name))
+
+
+def _named(name: str) -> Iterator[str]:
+    """Yield the absolute imports of module `name`; the project's own without `dynftrace.`."""
     package = modules()[name].relative_to(ROOT).parent.parts
     for node in ast.walk(source(name)):
         if isinstance(node, ast.Import):
@@ -100,14 +106,15 @@ def named(name: str) -> Iterator[str]:
             yield from (f"{module}.{alias.name}".lstrip(".") for alias in node.names)
 
 
-def imports(name: str) -> set[str]:
+@cache
+def imports(name: str) -> frozenset[str]:
     """Return the project's modules that module `name` imports."""
     found = set()
     for each in named(name):
         own = each if each in modules() else each.rpartition(".")[0]
         if own in modules() and own != name:
             found.add(own)
-    return found
+    return frozenset(found)
 
 
 def room(name: str) -> str | None:
@@ -217,6 +224,21 @@ def test_core_names_no_architecture() -> None:
         if ARCHITECTURE.search(line)
     ]
     assert not found
+
+
+def test_the_recipe_names_every_file_of_a_port() -> None:
+    """The recipe is the docstring of `core/arch.py`; images and link scripts have their lines."""
+    text = ast.get_docstring(source("core.arch")) or ""
+    recipe = {name for line in re.findall(r"^ {4}(\S.*)$", text, re.M) for name in line.split()}
+    recipe = {name.rstrip(",") for name in recipe}
+    files = {
+        path.name
+        for path in (ROOT / "arches").glob("*/**/*")
+        if path.suffix in {".py", ".S", ".lds"}
+        and "guest" not in path.parts
+        and path.name != "__init__.py"
+    }
+    assert files and files <= recipe, files - recipe
 
 
 def test_every_module_has_a_docstring() -> None:

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from dynftrace.tui.manual import parts
 
+from .support import readme_site
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_call_site_in_the_readme_is_current(sh: Callable[[str], str]) -> None:
-    shown = re.search(r"^```\n(schedule  ip .*?)^```", README, re.MULTILINE | re.DOTALL)
-    assert shown is not None
-    sh("echo schedule > set_ftrace_filter; echo function > current_tracer")
-    assert sh("site schedule").startswith(shown[1])
+def test_the_call_site_in_the_readme_is_current() -> None:
+    assert readme_site.written(README) == README, "run `make refresh`, and review its diff"
+
+
+def test_a_stale_call_site_in_the_readme_is_written_anew() -> None:
+    stale = re.sub(r"(?<=^schedule  ip )\w+", "0" * 16, README, flags=re.MULTILINE)
+    assert stale != README and readme_site.written(stale) == README
+    with pytest.raises(ValueError, match="found 0"):
+        readme_site.written("nothing")
 
 
 def test_links_and_pictures_in_the_readme_exist() -> None:

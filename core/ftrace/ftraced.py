@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,9 +50,6 @@ SYMBOLS = (
 
 Found = tuple[Addresses, str | None]
 """Sites in the order they were found, and their module (None for the kernel)."""
-
-Ranges = Mapping[str, tuple[tuple[int, int], ...]]
-"""Code of each module, as start and end (exclusive)."""
 
 _LIMIT_NS = 640_000
 """Virtual ns after which a holder of the table's lock counts as stuck."""

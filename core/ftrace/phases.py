@@ -229,11 +229,6 @@ class Patch:
         """Whether the CPUs are held now."""
         return self.done > 0 and self.phases[self.done - 1].held
 
-    @property
-    def emulated(self) -> Edit | None:
-        """The change whose breakpoints are in the text now."""
-        return self.phases[self.done - 1].edit if self.done else None
-
     @cached_property
     def writes(self) -> tuple[Write, ...]:
         """All writes, in their order."""
