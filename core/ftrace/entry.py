@@ -32,7 +32,7 @@ from ..machine.symbols import TRACER
 from .entry_code import entry_code
 
 REGION = "tracer"
-"""Name of the memory of entry.S; that of each part of tracer.o ends in the part's name."""
+"""Name of the region of entry.S; a region of tracer.o also has its part's name at the end."""
 
 CODE_REGIONS = (REGION, part_name(REGION, TEXT))
 """Names of the memory that holds code."""
@@ -41,7 +41,7 @@ CALLER = "ftrace_caller"
 """The function that an enabled site calls."""
 
 REGS_CALLER = "ftrace_regs_caller"
-"""The function that it calls for a user that wants registers, on ports that have it."""
+"""The function that a site calls for a user that wants registers, on ports that have it."""
 
 SLOTS = {CALLER: "ftrace_call", REGS_CALLER: "ftrace_regs_call"}
 """For each caller, the slot inside it that calls the tracer; callers may share a slot."""
@@ -172,8 +172,8 @@ def load_entry(
 def _data_offset(facts: Facts, base: int) -> int:
     """Return where the data of a tracer at `base` begin, in bytes from there.
 
-    That is the first colour after the CPU-local pages, to which all tracers go: so no page of
-    the tracer evicts these.
+    The data begin at the first colour after the CPU-local pages, so no page of the tracer evicts
+    those pages.
     """
     after = facts.map.local // PAGE_SIZE + LOCAL_PAGES
     return (after - base // PAGE_SIZE) % _COLOURS * PAGE_SIZE

@@ -178,7 +178,7 @@ class _Group(Directory):
     """events/GROUP: a switch, and a directory for each event, made when it is read."""
 
     def __init__(self, events: Sequence[TraceEvent], texts: dict[str, str]) -> None:
-        """`texts` has what the files `filter` of systems show."""
+        """`texts` has the contents of the systems' `filter` files."""
         super().__init__({})
         self._events = events
         self._texts = texts
@@ -199,7 +199,7 @@ class _Group(Directory):
 
 
 def _owned(entries: Mapping[str, Node], owner: Owner | None) -> Mapping[str, Node]:
-    """Return `entries`, which belong to `owner`."""
+    """Return `entries` with `owner` as their owner."""
     if owner is not None:
         for node in entries.values():
             node.own(owner)
