@@ -65,13 +65,18 @@ NEEDED = (CALLER, SLOTS[CALLER], "ftrace_stub")
 _NAME = "tracer"
 
 _COLOURS = 64
-"""The emulator's TLB and its table of translated code tell pages apart by the low bits of the
-page's number: by these six at least, the page's colour. Two pages of one colour evict each
-other."""
+"""Number of page colours.
+
+The emulator's TLB and its table of translated code are indexed by the low bits of the page number,
+six at least: the page's colour. Two pages of one colour evict each other.
+"""
 
 _DISTANCE = 33 * PAGE_SIZE
-"""From the entry code to the tracer: so near it, but not where the code of a small kernel has
-the same colours, as both begin at round addresses."""
+"""Bytes from the entry code to the tracer.
+
+The tracer is near the entry code, but its colours differ from those of a small kernel's code: both
+begin at round addresses.
+"""
 
 
 @dataclass(frozen=True, slots=True)

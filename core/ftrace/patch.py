@@ -182,8 +182,10 @@ class Performed(NamedTuple):
     """A phase that was performed."""
 
     ns: int
-    """The virtual time at its begin. For `Act.DISABLE_IRQ`, which the guest does not announce, it
-    is the time at which all CPUs have done it."""
+    """Virtual ns at its start.
+
+    `Act.DISABLE_IRQ` starts when all CPUs have done it, because the guest does not announce it.
+    """
     act: Act
     safe: bool
 

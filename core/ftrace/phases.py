@@ -104,8 +104,10 @@ class Write:
     old: Bytes
     new: Bytes
     what: str = SLOTS
-    """One of `SITES`, `SLOTS`, and `DATA` for what belongs to the change without being text,
-    such as the guest's table of users."""
+    """Kind of the write: `SITES`, `SLOTS` or `DATA`.
+
+    `DATA` is for writes that are not text, such as those to the guest's table of users.
+    """
 
     @property
     def text(self) -> bool:

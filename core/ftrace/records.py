@@ -177,7 +177,7 @@ class Records:
         return Sites(ips, found, self.compiled[rows].copy())
 
     def _address(self, number: int, stub: ModuleStub) -> int:
-        """Return the address of the stub of that target, as the guest's module has it."""
+        """Return the address of the stub to the target of `stub`, as the guest's module has it."""
         word = self._tramps[number].get(stub.target)
         return stub.address if word is None or self._read_word is None else self._read_word(word)
 

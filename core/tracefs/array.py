@@ -457,7 +457,7 @@ class TraceArray(BaseArray):
         self.ring.set_overwrite(self.options[OVERWRITE])
 
     def _switch_disabled(self, name: str) -> None:
-        """Switch while ftrace is off: sites stay as they are, and only `function` calls on.
+        """Switch while ftrace is off: sites stay as they are, and only `function` records calls.
 
         As in Linux, the old tracer writes no more events, `function` records the calls of sites
         that are still patched, and `function_graph` is refused (ENODEV) and leaves `nop`.

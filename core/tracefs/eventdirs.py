@@ -69,5 +69,5 @@ class EventDirectories:
                 self._memory.free(place)
 
     def save(self) -> Restore:
-        """Return a function that restores which directories there are; the machine has them."""
+        """Return a function that restores the list of directories; the machine saves those."""
         return attributes(self, "_made")

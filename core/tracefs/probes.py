@@ -327,7 +327,7 @@ class Probes(ABC):
         self.dynamic.add(probe)
 
     def _event(self, words: Sequence[str], definition: ProbeDefinition) -> ProbeEvent:
-        """Return the event of a definition, which may exist. Raises `CommandError` (EEXIST)."""
+        """Return the existing or a new event of a definition. Raises `CommandError` (EEXIST)."""
         named = (definition.group, definition.event)
         own = next((each for each in self.events if (each.group, each.name) == named), None)
         if own is not None and definition.kind != "e":

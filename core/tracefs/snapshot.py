@@ -102,7 +102,7 @@ class Snapshot:
             )
 
     def swap(self, cpu: int | None = None) -> None:
-        """Swap it, of one CPU or of all, with the buffer in use; no effect without one."""
+        """Swap the spare buffer, of one CPU or of all, with that in use; no effect without one."""
         if self._spare is not None and cpu is None:
             self._spare = self._ring.exchange(self._spare)
         elif cpu is not None:

@@ -169,7 +169,7 @@ class EventFile:
 
     @property
     def has(self) -> bool:
-        """Whether the event can have switches: only so many types have them."""
+        """Whether the event has switches: the guest's table limits the number of types."""
         return self.files.has(self.number)
 
     @property

@@ -119,7 +119,7 @@ class SetEvent(File):
         return _listed(event for event in self._array.events if event.on)
 
     def write(self, text: str) -> None:
-        """Accept words `GROUP:EVENT`, either of which may be `*`, or one name of event or group.
+        """Accept words `GROUP:EVENT`, with `*` for either part, or the name of an event or group.
 
         The first word that matches no event raises EINVAL.
         """

@@ -118,7 +118,7 @@ class SynthEvents:
         hists: Callable[[], Iterable[Hist]],
         switched: Callable[[bool], None],
     ) -> None:
-        """`hists` returns all histograms; `switched` is called while an event goes on or off."""
+        """`hists` returns all histograms; `switched` is called while an event is switched."""
         self.files = files
         self.services = services
         self.dynamic = dynamic

@@ -253,7 +253,7 @@ class EventTriggers:
                 self._remove(each)
 
     def attach_probe(self, probe: int, condition: str) -> None:
-        """Have the event probe at guest address `probe` write an event for each of these."""
+        """Have the event probe at guest address `probe` write an event for each hit."""
         row = np.zeros((), self._layout)
         row["data"] = probe
         trigger = Trigger(TriggerCommand.EPROBE, 0, condition, probe=probe)
