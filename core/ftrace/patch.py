@@ -734,7 +734,7 @@ class Patcher:
         self._machine.flush(cpus=self.flush_cpus)
 
     def _check(self, phase: Phase) -> None:
-        """Raise `FtraceBug` for the first place of `phase` with other text than before it."""
+        """Raise `FtraceBug` for the first place of `phase` whose text has changed before it."""
         memory = self._machine.memory
         written = np.empty(0, np.uint64)
         data: list[tuple[int, int]] = []  # such as a new trampoline

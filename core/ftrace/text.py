@@ -128,7 +128,7 @@ class FtraceText:
         self._raise_refused()
 
     def poke(self, cpu: int) -> int | None:
-        """As `Patcher.poke`; a bug ends the patch, and is raised by whoever waits for it."""
+        """Like `Patcher.poke`, but a bug ends the patch and is raised where it is awaited."""
         patch = self.patcher.patch
         try:
             return self.patcher.poke(cpu)

@@ -203,7 +203,7 @@ class Memory:
         return self._regions[row]
 
     def _around(self, address: int, size: int) -> Region | None:
-        """Return the region with all of the range in it, or None; None if pages are protected."""
+        """Return the region that contains the range, or None; None if pages are protected."""
         row = bisect_right(self._starts, address) - 1
         if row < 0 or size < 0 or address + size > self._ends[row] or self._protections:
             return None

@@ -87,7 +87,7 @@ def _functions(session: Session, word: str) -> Iterable[str]:
 
 
 def _commands(word: str) -> Iterable[str]:
-    """Return what set_ftrace_filter accepts after the functions of `word` and a colon."""
+    """Return the commands that may follow the functions of `word` in set_ftrace_filter."""
     functions = word.partition(":")[0]
     return (f"{functions}:{command}" for command in ("mod:", *COMMANDS))
 

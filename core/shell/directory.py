@@ -17,7 +17,7 @@ class WorkingDirectory:
     """The directory at which relative paths begin. A shell starts at the root of tracefs."""
 
     path: str = ""
-    """Its canonical path: relative to the root of tracefs, or from another mount point on."""
+    """Its canonical path: relative to the root of tracefs, or from another mount point."""
     previous: str | None = None
     """The directory before the last `change`."""
 

@@ -199,7 +199,7 @@ Showed = (
     | ShowedRace
     | ReadFile
 )
-"""Effects of showing output. A redirected command has none of them: nobody saw its output."""
+"""Effects of showing output. A redirected command has none: the user saw no output."""
 
 Effect = (
     Showed

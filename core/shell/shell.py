@@ -176,7 +176,7 @@ class Shell:
         return False
 
     def _pipe(self, pipeline: Pipeline) -> Outcome:
-        """Execute the commands, one after the other, each on the output of the one before."""
+        """Execute the commands in order, each with the output of the previous one as input."""
         done: list[Outcome] = []
         given: str | None = None
         here = replace(self.directory)

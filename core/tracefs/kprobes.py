@@ -32,7 +32,7 @@ class KprobeEvents(Probes):
         switched: Callable[[bool], None],
         *arguments: object,
     ) -> None:
-        """`switched` is called while an event goes on or off; the rest is as for `Probes`."""
+        """`switched` is called while an event is switched; the rest is passed to `Probes`."""
         super().__init__(*arguments)  # type: ignore[arg-type]
         self.kprobes = kprobes
         self._ftrace = ftrace

@@ -163,7 +163,7 @@ class TracePipe(File):
         return _readable(self._events, self._cpu)
 
     def ended(self, read_before: bool) -> bool:
-        """As `tracing_wait_pipe`: a reader that has read something ends with tracing_on."""
+        """As in `tracing_wait_pipe`, a reader that has read something ends when tracing stops."""
         return read_before and not self._events.tracing_on
 
 
@@ -193,7 +193,7 @@ class TracePipeRaw(File):
 
 
 def _readable(events: Events, cpu: int | None) -> bool:
-    """As `ring_buffer_poll_wait`, which asks for a percentage only of one CPU's buffer."""
+    """As in `ring_buffer_poll_wait`, a percentage counts only for one CPU's buffer."""
     if events.options[BLOCK]:
         return True
     if not events.ring.in_buffer(cpu):

@@ -74,7 +74,7 @@ def zoomed(root: Frame, path: str, prefix: str = "") -> Frame | None:
 
 
 def _merged(frames: Sequence[Frame], depth: int) -> Frame:
-    """Return one frame for several of one name."""
+    """Merge several frames of one name into one."""
     whole = Frame(frames[0].name, depth)
     below: dict[str, list[Frame]] = {}
     for frame in frames:

@@ -64,7 +64,7 @@ def finish(context: Context, arguments: Arguments) -> None:
 
 
 def _go(context: Context, arguments: Arguments, way: Callable[[int], int]) -> None:
-    """Run a vCPU by `way`, which takes its number and returns that of the vCPU that arrived."""
+    """Run a vCPU by `way`, which maps its number to that of the vCPU that arrived."""
     expect(arguments, 0, 1)
     cpu = _cpu(context, arguments)
     _start(context, cpu)

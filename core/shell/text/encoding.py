@@ -107,7 +107,7 @@ def out_of_reach_lines(view: OutOfReach | None) -> tuple[str, ...]:
     if view is None:
         return ()
     left, right = map(away, view.reach)
-    far = " (2^60 bytes)" if abs(view.distance) >> 60 == 1 else ""  # too large for the units in use
+    far = " (2^60 bytes)" if abs(view.distance) >> 60 == 1 else ""  # EB is an uncommon unit
     return (
         f"{view.caller} is out of reach, {away(view.distance)}{far} from the site:",
         f"its call reaches {left} to {right}",

@@ -63,7 +63,7 @@ class MemoryPool:
 
 
 class PoolTables:
-    """Tables of words in a pool; a vCPU may still read those of the last write but not older."""
+    """Tables of words in a pool; a vCPU may still read those of the last write."""
 
     def __init__(self, pool: MemoryPool, name: str) -> None:
         self._pool = pool
