@@ -123,7 +123,7 @@ class X86Probes:
             return None
         memory = [op.mem for op in each.operands if op.type == X86_OP_MEM]
         if any(each.reg_name(mem.base) in ("rsp", "esp") for mem in memory):
-            return None  # the push would change what it reads
+            return None  # the push would change the operand
         at = code.index(0xFF)
         modrm = code[at + 1] & ~0x38 | 4 << 3
         jump = code[:at] + bytes((0xFF, modrm)) + code[at + 2 :]

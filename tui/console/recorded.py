@@ -100,7 +100,7 @@ class RecordedDriver:
         return whole_file(self.path)
 
     def patches(self) -> Sequence[Performed]:
-        """Return nothing: a file does not tell when text changed."""
+        """Return nothing: a file does not record changes of text."""
         return ()
 
     def workloads(self) -> Sequence[str]:

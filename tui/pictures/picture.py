@@ -144,7 +144,7 @@ class Posed(ConsoleApp):
         self.choose_theme(theme_name)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Return the console's filters, and that of NO_COLOR if colours are off."""
+        """Return the console's filters, with the filter of NO_COLOR if colours are off."""
         filters = [each for each in super().get_line_filters() if not isinstance(each, Monochrome)]
         return [*filters, Monochrome()] if self.no_color else filters
 
@@ -229,7 +229,7 @@ async def press(pilot: Pilot[None], keys: Sequence[str]) -> None:
 
 
 def update(app: App[None]) -> bool:
-    """Lay out and draw now what the screen would only when its timer fires, which may be late.
+    """Lay out and draw now, without waiting for the screen's timer, which may be late.
 
     Return whether anything was to be done.
     """
