@@ -323,7 +323,7 @@ class Probes(Protocol):
         ...
 
     def out_of_line(self, insn: bytes, address: int, slot: int) -> bytes | None:
-        """Return code for `slot` that does what `insn` does at `address`, and goes on after it.
+        """Return code for `slot` that has the effect of `insn` at `address` and jumps after it.
 
         None if it cannot be moved.
         """

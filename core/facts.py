@@ -120,7 +120,7 @@ class Engine:
     branches: Branches | None = None
     """None if branches have no delay slots."""
     counters: Mapping[bytes, Counter] = field(default_factory=dict)
-    """What reads the host's time or random bits, by its bytes (core/machine/codewatch.py)."""
+    """Instructions that read the host's time or random bits (core/machine/codewatch.py)."""
     long_blocks: LongBlocks | None = None
     """None if the emulator translates blocks of any length."""
     survives_exceptions: bool = True

@@ -54,7 +54,7 @@ class X86Probes:
         return None
 
     def out_of_line(self, insn_: bytes, address: int, slot: int) -> bytes | None:
-        """Return code for `slot` that does what `insn_` does at `address`, and goes on after it."""
+        """Return code for `slot` that has the effect of `insn_` at `address` and jumps after it."""
         found: Iterator[CsInsn] = self._decoder.disasm(insn_, address)
         each = next(found, None)
         if each is None or each.size != len(insn_) or each.mnemonic in ("int3", "ud2"):

@@ -22,7 +22,7 @@ NO_MACHINE = "a recorded trace has no machine: commands need one"
 
 
 class RecordedDriver:
-    """A driver (see worker.py) of a file, which has no machine: time and events stand still."""
+    """A driver (see worker.py) of a recorded file: no machine, so time and events stand still."""
 
     progress = ""
 

@@ -313,7 +313,7 @@ class Runner:
             self._clock.sleep(min(rest, GLANCE_S))
 
     def _patience(self, driver: Driver, begin: int, started: float) -> float | None:
-        """Return how long to wait for a job: the machine runs no faster than the wall clock."""
+        """Return the host seconds to wait for a job: the machine runs at most in real time."""
         if not self._running:
             return None
         ahead = (driver.now() - begin) / 1e9 - (self._clock.now() - started)

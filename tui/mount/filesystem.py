@@ -43,7 +43,7 @@ RELEASE_S = 0.01
 
 
 class TracefsOperations(libfuse.Operations):
-    """What FUSE calls, from several threads. An error leaves as `OSError` with its errno."""
+    """The callbacks of FUSE, called from several threads. Errors are `OSError` with an errno."""
 
     use_ns = True
 
@@ -211,7 +211,7 @@ class TracefsOperations(libfuse.Operations):
         handle: int | None,
         events: ctypes._Pointer[ctypes.c_uint],
     ) -> int:
-        """Tell whether a read would wait; `notify` tells the client of `handle` when not."""
+        """Report whether a read would wait; notify the client of `handle` when it would not."""
         with self._turn():
             ready = self._open[fi.fh].readable
             old = self._polled.pop(fi.fh, None)
