@@ -53,10 +53,10 @@ LATENCY_CPUS = 8
 
 
 class GraphFast(IntFlag):
-    """Bits of `fgraph_control.fast`: work that the settings require besides the events."""
+    """Bits of `fgraph_control.fast`: checks that the present settings make unnecessary."""
 
     ENTRY = 1
-    """Nothing at calls: each call of a site is traced."""
+    """No check at calls: every call of a site is traced."""
     RETURN = 2
     """No check at returns: every return is recorded, whatever the duration."""
 

@@ -310,7 +310,7 @@ class CallSites:
     patterns: tuple[SitePattern, ...] = ()
     """Patterns that find the list of sites in a kernel without symbols; one match is enough."""
     max_offset: int | None = None
-    """Most bytes from the start of a function to its site in the kernel of this architecture
+    """Maximum bytes from the start of a function to its site in the kernel of this architecture
     (`FTRACE_MCOUNT_MAX_OFFSET`); None if it does not check that."""
     source_offset: int = 0
     """Bytes from rec.ip to code with a source line. If the compiler leaves room at the start

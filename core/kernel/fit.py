@@ -55,6 +55,7 @@ class _Space:
     taken: list[tuple[int, int]] = field(default_factory=list)
 
     def free(self, start: int, end: int) -> bool:
+        """Return whether nothing occupies [start, end)."""
         return (
             self.low <= start
             and end <= self.high

@@ -145,6 +145,7 @@ class _Body:
         """Bytes that were read."""
 
     def content(self) -> bytearray:
+        """Read and return the content. Raises `CorruptError` if the archive ends too early."""
         content = bytearray()
         for part in self._reader.parts(self._size):
             content += part

@@ -153,7 +153,7 @@ class PatchReader:
     def _used(self, patch: Patch, address: int, before: bytes) -> int:
         """Return the number of bytes of a site to show: up to the last one that changes.
 
-        If all instructions have one size, show at least two, because one may be in a delay slot.
+        If all instructions have one size, show at least two of them: one may be in a delay slot.
         """
         align = self._ftrace.port.facts.insn_align
         if align == 1:

@@ -222,6 +222,7 @@ async def _strike(pilot: Pilot[None], commands: Sequence[str], pose: Pose) -> No
 
 
 async def press(pilot: Pilot[None], keys: Sequence[str]) -> None:
+    """Press `keys` one after the other, and wait until the screen has settled."""
     for key in keys:
         await _patiently(pilot.press(key))
         update(pilot.app)
@@ -290,6 +291,7 @@ async def _patiently(waiting: Coroutine[object, object, object]) -> None:
 
 
 async def close_boxes(pilot: Pilot[None]) -> None:
+    """Press escape until only the main screen is open."""
     while len(pilot.app.screen_stack) > 1:
         await _patiently(pilot.press("escape"))
         await settle(pilot)

@@ -64,10 +64,14 @@ class Said(Protocol):
     """The two streams of a command's outcome."""
 
     @property
-    def output(self) -> str: ...
+    def output(self) -> str:
+        """Text on standard output."""
+        ...
 
     @property
-    def error(self) -> str: ...
+    def error(self) -> str:
+        """Text on standard error."""
+        ...
 
 
 Execute = Callable[[str], Said]

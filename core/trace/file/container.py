@@ -242,15 +242,18 @@ class _Part:
 
     @property
     def left(self) -> int:
+        """Number of unread bytes."""
         return len(self._data) - self.at
 
     def take(self, size: int, what: str) -> bytes:
+        """Read `size` bytes; `what` is named in errors. Raises `TraceFileError`."""
         if size > self.left:
             raise self._file.damaged(f"cut off in {what}", self._base + self.at)
         self.at += size
         return self._data[self.at - size : self.at]
 
     def number(self, size: int, what: str) -> int:
+        """Read an unsigned number of `size` bytes. Raises `TraceFileError`."""
         return int.from_bytes(self.take(size, what), self._order)
 
     def sized(self, size: int, what: str) -> bytes:
@@ -267,6 +270,7 @@ class _Part:
         return _text(found)
 
     def expect(self, word: bytes) -> None:
+        """Skip `word`. Raises `TraceFileError` if it does not follow."""
         if self.take(len(word), repr(word)) != word:
             name = word.rstrip(b"\0").decode()
             raise self._file.damaged(f"has no {name} here", self._base + self.at - len(word))
@@ -318,6 +322,7 @@ class _Reader:
         self._order: ByteOrder = "little"
 
     def header(self) -> Header:
+        """Read and return the header. Raises `TraceFileError`."""
         owner = self._owner
         start = self._part(0, min(self._size, 1 << 10))
         if start.left < len(MAGIC) or start.take(len(MAGIC), "its magic") != MAGIC:

@@ -155,7 +155,7 @@ class RaceScreen(MomentScreen):
         self._go(made=True)
 
     def action_back(self) -> None:
-        """Return from the cell in which one stands."""
+        """Leave the cell at which the machine stands."""
         if self._here is None:
             self.notify("you stand in no row: enter goes to one", timeout=3)
         else:
@@ -168,7 +168,7 @@ class RaceScreen(MomentScreen):
         self.notify(f"copied: {short(text)}", timeout=2)
 
     def on_screen_resume(self) -> None:
-        """Find out whether one has returned on another screen."""
+        """Find out whether the user has undone the last jump on another screen."""
 
         def counted(lines: int) -> None:
             if lines <= self._lines:
