@@ -67,8 +67,10 @@ class Lanes:
 
     @property
     def span(self) -> tuple[int, int]:
-        """Time of the first event or of a change of text shortly before it, and just after the
-        last event; (0, 1) without events."""
+        """Start and end of the lanes in virtual ns; (0, 1) without events.
+
+        From the first event, or a change of text shortly before it, to just after the last event.
+        """
         if not self._lanes:
             return 0, 1
         first = min(int(lane.times[0]) for lane in self._lanes)

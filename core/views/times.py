@@ -1,5 +1,4 @@
-"""Where the time went, from the calls that the graph tracer recorded: a flame graph's tree, and
-the histogram of a function's durations."""
+"""Durations of calls that the graph tracer recorded: the flame graph's tree, and histograms."""
 
 from __future__ import annotations
 
