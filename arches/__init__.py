@@ -103,7 +103,7 @@ def of_file(path: str) -> tuple[str, ...]:
 
 
 def reader(path: str, arch: str | None = None) -> Reader:
-    """Return what reads the sites of the file at `path`; `arch` overrides what the file tells.
+    """Return the reader for the sites of the file at `path`; `arch` overrides the file's own.
 
     Raises `UsageError` if that is another architecture than the file's.
     """

@@ -1,7 +1,7 @@
 """Architectures without a port: their kernels can be read, but not run.
 
-The facts here are those that reading takes: how a file is recognised, what is at a call site,
-and how Capstone decodes it. They are of the kernels that Linux distributions build today.
+These are the facts needed for reading: how a file is recognised, what is at a call site, and how
+Capstone decodes it. They are of the kernels that Linux distributions build today.
 
 Sources: the architectures' ftrace.h and ftrace.c; the ABIs named in each comment.
 """
@@ -31,7 +31,7 @@ _ALL = 2**32 - 1
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """The facts of one architecture; `core.facts.FileFacts` names what each means."""
+    """The facts of one architecture; `core.facts.FileFacts` explains each."""
 
     name: str
     elf_machine: str
@@ -59,7 +59,7 @@ class Readable:
 def _sites(
     size: int, mcount: str, calls: set[int], *patterns: SitePattern, most: int | None = None
 ) -> CallSites:
-    """Return what is known of call sites of `size` bytes, by any of the `patterns`."""
+    """Return the facts of call sites of `size` bytes that match any of `patterns`."""
     return CallSites(
         size=size,
         sections=("__mcount_loc", "__patchable_function_entries"),

@@ -1,1 +1,1 @@
-"""What every architecture shares: the machine, the patcher, the tracers, the file tree."""
+"""The code that all architectures share: the machine, the patcher, the tracers, the file tree."""

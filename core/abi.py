@@ -53,16 +53,16 @@ LATENCY_CPUS = 8
 
 
 class GraphFast(IntFlag):
-    """Bits of `fgraph_control.fast`: what the settings ask for beyond the events."""
+    """Bits of `fgraph_control.fast`: checks that the present settings make unnecessary."""
 
     ENTRY = 1
-    """Nothing at calls: each call of a site is traced."""
+    """No check at calls: every call of a site is traced."""
     RETURN = 2
-    """Nothing at returns: that of each traced function is, however long it took."""
+    """No check at returns: every return is recorded, whatever the duration."""
 
 
 class TraceLatency(IntFlag):
-    """Bits of `cpu_local.trace_type`: what a critical section is."""
+    """Bits of `cpu_local.trace_type`: the states that make a critical section."""
 
     IRQS_OFF = 1 << 1
     PREEMPT_OFF = 1 << 2
@@ -115,7 +115,7 @@ class Hypercall(IntEnum):
 
 
 class TextPoke(IntEnum):
-    """Answers to `TEXT_POKE`: what the guest does next."""
+    """Answers to `TEXT_POKE`: the guest's next action."""
 
     DONE = 0
     SYNC = 1
@@ -224,7 +224,7 @@ HIST_DIV_SHIFT = 20
 
 
 class FilterKind(IntEnum):
-    """`filter_pred.kind`: what is compared; `hist_op.kind` has the same, and more."""
+    """`filter_pred.kind`: the kind of value compared; `hist_op.kind` has these kinds and more."""
 
     NUMBER = 0
     STRING = 1
@@ -311,7 +311,7 @@ FIRST_PROBE_EVENT_ID = 0x800
 """First `trace_entry.type` of other dynamic events, below `TRACE_EVENT_FILES`."""
 
 PROBE_EVENT_SIZE = 1024
-"""Most bytes of the arguments of a probe event, with their strings."""
+"""Maximum bytes of the arguments of a probe event, including their strings."""
 
 PROBE_RANGES = 256
 PT_REGS_NONE = 0xFFFF_FFFF

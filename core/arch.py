@@ -1,4 +1,4 @@
-"""The contract between `core` and an architecture: what a port is.
+"""The contract between `core` and an architecture: the interface of a port.
 
 A port is one object that satisfies `Port`: facts in frozen dataclasses (`facts.py`), and
 verbs that work on many call sites at once. `core` never asks which architecture it has:
@@ -324,7 +324,7 @@ class Probes(Protocol):
         ...
 
     def out_of_line(self, insn: bytes, address: int, slot: int) -> bytes | None:
-        """Return code for `slot` that does what `insn` does at `address`, and goes on after it.
+        """Return code for `slot` that has the effect of `insn` at `address` and jumps after it.
 
         None if it cannot be moved.
         """
@@ -398,7 +398,7 @@ class Port(Protocol):
         ...
 
     def unbooted(self, kernel: KernelText) -> Mapping[Register, int]:
-        """Return what a CPU needs for the functions of a `kernel` that has not booted.
+        """Return the CPU state that functions of a `kernel` that has not booted need.
 
         These are the registers that boot code sets before the first function in C: the
         pointers to per-CPU data and to the current task. Empty if none is needed or known.
@@ -464,7 +464,7 @@ class Port(Protocol):
         ...
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
-        """Return what the site `text` at `ip` does, for a CPU that hit a breakpoint there.
+        """Return the effect of the site `text` at `ip`, for a CPU that hit a breakpoint there.
 
         Needed if there is a `Facts.breakpoint`. `registers` holds all of `Abi.pt_regs` by
         name. Raises `ValueError`, with the words `no call site`, for any other text.

@@ -1,4 +1,4 @@
-"""Distinct values of an array, without what numpy loads for them."""
+"""Distinct values of an array, without the modules that `np.unique` loads."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class WrongMachineError(ImageError):
 
 
 class NoCallSitesError(ImageError):
-    """No call site can be found in the file; the message says what it lacks."""
+    """No call site was found in the file; the message says what the file lacks."""
 
 
 class MissingSymbolError(ImageError):
@@ -296,7 +296,7 @@ class GuestOops(GuestError):
     """vCPU `cpu` stopped at `pc` with a fault; `report` has the lines for dmesg."""
 
     cause = ""
-    """What led to it, if that was found later."""
+    """The cause of the oops, if it was found later."""
 
     def __init__(self, reason: str, *, cpu: int, pc: int, report: tuple[str, ...] = ()) -> None:
         super().__init__(reason)

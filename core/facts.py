@@ -62,7 +62,7 @@ class LongBlocks:
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """What an instruction reads for which the emulator asks the host."""
+    """The values for which the emulator asks the host when an instruction reads them."""
 
     registers: tuple[int, ...]
     """The emulator's numbers of the registers that it writes, lowest bits of the value first."""
@@ -120,7 +120,7 @@ class Engine:
     branches: Branches | None = None
     """None if branches have no delay slots."""
     counters: Mapping[bytes, Counter] = field(default_factory=dict)
-    """What reads the host's time or random bits, by its bytes (core/machine/codewatch.py)."""
+    """Instructions that read the host's time or random bits (core/machine/codewatch.py)."""
     long_blocks: LongBlocks | None = None
     """None if the emulator translates blocks of any length."""
     survives_exceptions: bool = True
@@ -194,7 +194,7 @@ class Abi:
     call_frame: int
     """Bytes that a caller leaves at `sp` for the callee's use."""
     toc: Toc | None = None
-    """None if the address of a function is that of its code."""
+    """None if the address of a function is the address of its code."""
     frames: Frames | None = None
     """None if frames are not chained."""
     saves_link_late: bool = False
@@ -210,7 +210,7 @@ class Abi:
     volatile: Mapping[str, int] = field(default_factory=dict)
     """Registers of `pt_regs` that a function may change, each with a mask of the bits.
 
-    `link` is left out. Only checks use this: if it is empty, they know of arguments and results.
+    `link` is left out. Only checks use this; if it is empty, they assume arguments and results.
     """
     probe_names: Mapping[str, str] = field(default_factory=dict)
     """Registers of `pt_regs` by the names that kprobes have for them; else by their own."""
@@ -308,9 +308,9 @@ class CallSites:
     landing_pad: bytes = b""
     """The instruction with which functions begin if the CPU checks indirect branches."""
     patterns: tuple[SitePattern, ...] = ()
-    """What finds the list of sites in a kernel without symbols; any of them is enough."""
+    """Patterns that find the list of sites in a kernel without symbols; one match is enough."""
     max_offset: int | None = None
-    """Most bytes from the start of a function to its site in the kernel of this architecture
+    """Maximum bytes from the start of a function to its site in the kernel of this architecture
     (`FTRACE_MCOUNT_MAX_OFFSET`); None if it does not check that."""
     source_offset: int = 0
     """Bytes from rec.ip to code with a source line. If the compiler leaves room at the start
@@ -351,7 +351,7 @@ class ExampleSite:
 
 
 class FileFacts(Protocol):
-    """The facts that reading a file takes: those of a port, or of an architecture without one."""
+    """The facts needed to read a file: those of a port, or of an architecture without one."""
 
     @property
     def name(self) -> str: ...

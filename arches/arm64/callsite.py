@@ -65,7 +65,7 @@ def call_target(ip: int, text: bytes) -> int | None:
 
 
 def emulate(ip: int, text: bytes) -> Effect:
-    """Return what the site `text`, disabled or enabled, does. Raises `ValueError` for others."""
+    """Return the effect of the site `text`, disabled or enabled. Raises `ValueError` for others."""
     words = insn.words(text) if len(text) == insn.WORD else []
     if words == [insn.NOP]:
         return Effect({"pc": ip + insn.WORD})

@@ -42,7 +42,7 @@ class Arm64Probes:
         return WORD if aligned else None
 
     def out_of_line(self, text: bytes, address: int, slot: int) -> bytes | None:
-        """Return code for `slot` that does what `text` does at `address`, and goes on after it."""
+        """Return code for `slot` that has the effect of `text` at `address` and jumps after it."""
         word = insn.word_at(text)
         words = _moved(word, address, slot)
         if words is None:

@@ -156,7 +156,7 @@ def facts(name: str, sites: CallSites, example_offset: int) -> Facts:
 
 @dataclass(frozen=True, slots=True)
 class Arm64Port(BasePort):
-    """The verbs of an arm64 port; see `core.arch.Port` for what each owes."""
+    """The verbs of an arm64 port; see `core.arch.Port` for the contract of each."""
 
     form: Form
     relocation_abi: ClassVar[RelocationAbi] = reloc.ABI
@@ -220,7 +220,7 @@ class Arm64Port(BasePort):
         return callsite.call_target(ip, text)
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
-        """Return what the site `text` does. Raises `ValueError` for any other text."""
+        """Return the effect of the site `text`. Raises `ValueError` for any other text."""
         return callsite.emulate(ip, text)
 
     def explain(self, ip: int, expected: bytes, found: bytes) -> str:

@@ -40,7 +40,7 @@ _OVERS = tuple(insn.b(words * WORD) for words in range(FAR, WIDE + 1))
 _UPPER, _ALL = 0xFFFF_0000, 0xFFFF_FFFF
 
 Word = tuple[tuple[int, int], ...]
-"""What an instruction may be: values, each with the bits of it that are fixed."""
+"""Forms of an instruction: values, each with a mask of its fixed bits."""
 
 _MOVE: Word = tuple((each, _ALL) for each in insn.MOVES_AT_RA)
 _JALR: Word = ((insn.jalr(V1), _ALL),)
@@ -191,7 +191,7 @@ def call_target(form: Form, ip: int, text: bytes) -> int | None:
 
 
 def emulate(form: Form, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
-    """Return what the two words of a near site `text` do.
+    """Return the effect of the two words of a near site `text`.
 
     `registers` holds sp. Raises `ValueError` for any other text, also for a far site, because
     it jumps to an address in a register that is not known here.

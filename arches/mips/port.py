@@ -208,7 +208,7 @@ EXAMPLE = ExampleSite("usb_ifnum_to_if", module="usbcore")
 
 @dataclass(frozen=True, slots=True)
 class MipsPort(BasePort):
-    """The verbs of a MIPS port; see `core.arch.Port` for what each owes."""
+    """The verbs of a MIPS port; see `core.arch.Port` for the contract of each."""
 
     form: Form
     mcount: tuple[int, int]
@@ -328,7 +328,7 @@ class MipsPort(BasePort):
         return callsite.call_target(self.form, ip, text)
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
-        """Return what a near site's nops or `jal` do. Raises `ValueError` for other text."""
+        """Return the effect of a near site's nops or `jal`. Raises `ValueError` for other text."""
         return callsite.emulate(self.form, registers, ip, text)
 
     def explain(self, ip: int, expected: bytes, found: bytes) -> str:

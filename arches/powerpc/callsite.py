@@ -75,7 +75,7 @@ def call_target(bits: int, ip: int, text: bytes) -> int | None:
 
 
 def emulate(form: Form, bits: int, ip: int, text: bytes) -> Effect:
-    """Return what the site `text`, nops or a `bl`, does. Raises `ValueError` for other text.
+    """Return the effect of the site `text`, nops or a `bl`. Raises `ValueError` for other text.
 
     The instruction after a `bl` runs once the call has returned.
     """

@@ -63,7 +63,7 @@ SELF_JUMP = insn.pack(insn.b(0))
 
 
 HARDWARE = r"tlb|slb|h?rfi|mtsr|doze|nap|sleep|rvwinkle|l[bhwd]zcix|st[bhwd]cix"
-"""What reaches the MMU or I/O past the caches, sleeps, or returns from an interrupt."""
+"""Instructions that reach the MMU or I/O past the caches, sleep, or return from an interrupt."""
 
 
 TICK_NS = 2
@@ -104,7 +104,7 @@ def engine(uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
 
 @dataclass(frozen=True, slots=True)
 class PowerPort(BasePort, ABC):
-    """The verbs of a PowerPC port; see `core.arch.Port` for what each owes."""
+    """The verbs of a PowerPC port; see `core.arch.Port` for the contract of each."""
 
     form: Form
 

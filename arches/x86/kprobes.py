@@ -54,7 +54,7 @@ class X86Probes:
         return None
 
     def out_of_line(self, insn_: bytes, address: int, slot: int) -> bytes | None:
-        """Return code for `slot` that does what `insn_` does at `address`, and goes on after it."""
+        """Return code for `slot` that has the effect of `insn_` at `address` and jumps after it."""
         found: Iterator[CsInsn] = self._decoder.disasm(insn_, address)
         each = next(found, None)
         if each is None or each.size != len(insn_) or each.mnemonic in ("int3", "ud2"):
@@ -123,7 +123,7 @@ class X86Probes:
             return None
         memory = [op.mem for op in each.operands if op.type == X86_OP_MEM]
         if any(each.reg_name(mem.base) in ("rsp", "esp") for mem in memory):
-            return None  # the push would change what it reads
+            return None  # the push would change the operand
         at = code.index(0xFF)
         modrm = code[at + 1] & ~0x38 | 4 << 3
         jump = code[:at] + bytes((0xFF, modrm)) + code[at + 2 :]

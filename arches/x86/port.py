@@ -116,7 +116,7 @@ def _parts(prefix: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class X86Port(BasePort):
-    """The verbs of an x86 port; see `core.arch.Port` for what each owes."""
+    """The verbs of an x86 port; see `core.arch.Port` for the contract of each."""
 
     @property
     def bits(self) -> int:

@@ -49,7 +49,7 @@ _DECIMAL = re.compile(r"(?<![\w.$%])[1-9][0-9]+(?!\w)")
 _ENDLESS = re.compile(r"\w{200}")
 """Longer than any number or name: numbers of thousands of digits cannot be converted."""
 _BEGINNING = re.compile(r"[^\W\d]|\{")
-"""How every instruction begins. Keystone hangs on many lines that begin otherwise."""
+"""First character of an instruction. Keystone hangs on many lines that begin otherwise."""
 _SUM = re.compile(r"[.\w$]+(?:\s*[+-]\s*[.\w$]+)*")
 _START = "assembly_start"
 _HALF = re.compile(r"%(?P<half>hi|lo)\((?P<name>[.\w$]+)\)")

@@ -133,6 +133,6 @@ def _mended(
 
 
 def _common(facts: Facts) -> Iterator[str]:
-    """Yield operands that many instructions take."""
+    """Yield operands that are valid for many instructions."""
     stack = facts.abi.sp.name
     yield from ("0", stack, f"[{stack}]", f"0({stack})")

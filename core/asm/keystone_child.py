@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 MISSING = "Keystone is not installed"
-"""The error of a source on a host without Keystone, of which some machines have no wheel."""
+"""The error of a source on a host without Keystone, which has no wheel for some machines."""
 
 MEMORY = 1 << 29
 """Memory limit of the child process, in bytes."""

@@ -1,8 +1,8 @@
 """Symbols of kernels without a symbol table: from kallsyms, or from a System.map beside the file.
 
-kallsyms may have functions only (CONFIG_KALLSYMS_ALL), a System.map has all symbols. If both are
-there, the System.map is used if it has each symbol of kallsyms at the same address. Otherwise it
-is of another build.
+kallsyms may have functions only (CONFIG_KALLSYMS_ALL), a System.map has all symbols. With both, the
+System.map is used if it has each symbol of kallsyms at the same address. Otherwise it belongs to
+another build.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ def table_of(
     sections: Sequence[Section],
 ) -> SymbolTable:
     """Return a table of n symbols that have a letter of nm as `kind`, and no size."""
-    # The first range is empty: symbols outside of all sections are there.
+    # The first range is empty, for symbols outside all sections.
     loaded = sorted((s for s in sections if s.loaded), key=lambda each: each.address)
     start = np.array([0, *(s.address for s in loaded)], np.uint64)
     end = np.array([0, *(s.end for s in loaded)], np.uint64)
     code = np.array([False, *(s.executable for s in loaded)], np.bool_)
     row = np.searchsorted(start, address, "right") - 1
     row = np.where(address < end[row], row, 0)
-    # These end a section; what follows directly is not theirs.
+    # These end a section; the bytes after them belong to another one.
     row[[number for number, name in enumerate(names) if name in _ENDS]] = 0
     inside = row > 0
     lower = kind | np.uint8(0x20)

@@ -29,16 +29,16 @@ from .site_search import find_list
 PAGE = 4096
 
 _ROUND = (PAGE, 1 << 15, 1 << 16, 1 << 21)
-"""What the link address of a kernel may be a multiple of, most likely first."""
+"""Alignments of a kernel's link address, in bytes, the most likely first."""
 
 _STEP, _STEPS = 1 << 15, 64
 """Distance of the other link addresses that are tried, and their number."""
 
 _BSS = 16 << 20
-"""Bytes after the file that belong to the kernel, if nothing says how many."""
+"""Bytes of the kernel after the end of the file, if the data does not say."""
 
 _FEWEST = 256
-"""Relocations of the shortest table that is believed."""
+"""Minimum number of relocations in a table that is accepted."""
 
 
 def read(path: str, content: Content, facts: FileFacts) -> tuple[Headers, Rows]:
@@ -100,7 +100,7 @@ def _movable(
     good &= (place.min() >= base) & (place.max() - base < np.uint64(len(raw)))
     found = np.unique(np.stack((base[good], value[good]), 1), axis=0)
     yield from ((int(low), int(first)) for low, first in found[:8].tolist())
-    # Where the word itself is not in the table: the lowest address that any word has.
+    # If the word itself is not in the table, use the lowest address in any word.
     low = int(value.min())
     if low % PAGE == 0 and low <= int(place.min()) and int(place.max()) < low + len(raw):
         yield low, low

@@ -1,7 +1,7 @@
 """The headers of an ELF file, which is untrusted input.
 
-Every size and offset is compared with the size of the file before it is used. One that is
-out of bounds raises an `ImageError` that names the file, the section and the offset.
+Every size and offset is compared with the size of the file before it is used. A value out of bounds
+raises an `ImageError` that names the file, the section and the offset.
 """
 
 from __future__ import annotations

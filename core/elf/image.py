@@ -46,7 +46,7 @@ class Image:
         flat: bool = False,
         steps: tuple[str, ...] = (),
     ) -> None:
-        """`content` is an ELF file, or a `flat` kernel; `steps` is how it was unpacked."""
+        """`content` is an ELF file, or a `flat` kernel; `steps` says how it was unpacked."""
         self.path = path
         self.facts = facts
         self.steps = steps
@@ -166,7 +166,7 @@ class Image:
 
     @property
     def symbols_from(self) -> str:
-        """Where `symbols` come from: `.symtab`, `kallsyms`, or a file's name; empty without any."""
+        """Source of `symbols`: `.symtab`, `kallsyms`, or a file's name; empty without symbols."""
         _ = self.symbols
         return self._symbols_from
 

@@ -1,11 +1,11 @@
 """The symbols that a kernel carries in its own data: kallsyms.
 
-The tables have no header and, in a stripped kernel, no symbols that say where they are. They are
-found by their structure. The anchor is the table of tokens, 256 strings with which names are
-compressed: every character that occurs in a name and has no token of its own stands for itself,
-so the ten digits follow each other there. Behind it is an index of the tokens. Before it are the
-names, each a length and tokens, and the markers: the offset of each 256th name. The count of the
-names fits the sizes of all other tables, and all names are read to prove it.
+The tables have no header and, in a stripped kernel, no symbols that say where they are. This module
+finds them by their structure. The anchor is the table of tokens, 256 strings with which names are
+compressed: every character that occurs in a name and has no token of its own stands for itself, so
+the ten digits follow each other there. After it is an index of the tokens. Before it are the names,
+each a length and tokens, and the markers: the offset of each 256th name. The count of the names
+fits the sizes of all other tables, and all names are read to prove it.
 
     up to 6.3    offsets, relative_base, num_syms, names, markers, [seqs], tokens, index
     from 6.4     num_syms, names, markers, tokens, index, offsets, relative_base, [seqs]
@@ -35,7 +35,7 @@ BLOCK = 256
 """Names from one marker to the next."""
 
 _LONG = 0x80
-"""Bit of a length that says that its upper bits are in the next byte (since 6.1)."""
+"""Bit of a length that is set if its upper bits are in the next byte (since 6.1)."""
 
 _MOST = 1 << 21
 """Limit for the number of symbols."""
@@ -46,7 +46,7 @@ _WINDOW = 32 << 20
 """Bytes before the tokens in which the names begin."""
 
 _TRIED = 512
-"""Most places at which the names are tried to be read."""
+"""Maximum number of places at which to try to read the names."""
 
 _NAME = 512
 """Limit for a name, in bytes (KSYM_NAME_LEN)."""
@@ -63,11 +63,11 @@ class Names:
     names: list[str]
     kind: NDArray[np.uint8]
     count_at: int
-    """Of num_syms."""
+    """Offset of num_syms."""
     align: int
     """Alignment of the tables in bytes."""
     end: int = 0
-    """Of the index of the tokens."""
+    """Offset of the end of the index of the tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ def _cut(
     """Return names and kinds of `count` symbols in `data`; None if markers do not fit them."""
     if len(markers) > 1 and (np.diff(markers) < 2 * BLOCK).any():
         return None
-    # All blocks are read in step, one name of each at a time.
+    # All blocks are read in parallel, one name of each at a time.
     at = markers.copy()
     starts = np.zeros((len(markers), BLOCK), np.int64)
     sizes = np.zeros((len(markers), BLOCK), np.int64)

@@ -1,7 +1,7 @@
 """Loading a relocatable file into guest memory: layout, symbols, relocations.
 
-The linker works on copies of the file's sections. Only `Linked.write` changes guest memory, at
-a point when nothing can fail any more, so a refused module leaves no trace.
+The linker works on copies of the file's sections. Only `Linked.write` changes guest memory, after
+every step that can fail, so a refused module leaves no trace.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Part:
 
     name: str
     offset: int
-    """In bytes from the base, a multiple of the page size."""
+    """Bytes from the base, a multiple of the page size."""
     size: int
     """In bytes, a multiple of the page size."""
 
@@ -156,7 +156,7 @@ def part_name(name: str, part: str) -> str:
 
 
 def stub_callees(port: Port, image: Image) -> int:
-    """Return how many undefined symbols `image` calls, which is the most stubs it can need."""
+    """Return the number of undefined symbols that `image` calls: the maximum number of stubs."""
     calls = np.array(sorted(port.facts.sites.call_relocations), np.uint32)
     found = [each.symbol[np.isin(each.kind, calls)] for each in image.relocations()]
     called = distinct(np.concatenate([np.empty(0, np.uint32), *found]))
@@ -230,7 +230,7 @@ def _replaced(
 ) -> tuple[list[RelocationTable], int]:
     """Return `tables` in which code refers to `new` instead of `old`, and how many calls do.
 
-    Only `new` itself goes on to `old`. Raises `UsageError` without either symbol or such a call.
+    Only `new` itself still calls `old`. Raises `UsageError` without either symbol or such a call.
     """
     row = symbols.row_of(new)
     if row is None or symbols.shndx[row] == elf.SHN_UNDEF:

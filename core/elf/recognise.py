@@ -1,4 +1,4 @@
-"""Which architecture a kernel or module is for, from its first bytes."""
+"""Recognises the architecture of a kernel or module from its first bytes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Finds the list of call sites in a kernel whose symbols do not say where it is.
 
-The list is the longest run of pointers that all lead to text as every call site has it
+The list is the longest run of pointers that all lead to text like that of every call site
 (`CallSites.patterns`). Other tables of pointers to functions are much shorter.
 """
 
@@ -33,7 +33,7 @@ def find_list(
         skip = -address % width
         words = raw[skip : skip + (len(raw) - skip) // width * width].view(word)
         marks = leads(facts, words, code)
-        marks[1:] &= words[1:] != words[:-1]  # a table of one handler is no list
+        marks[1:] &= words[1:] != words[:-1]  # a table of one handler is not a list
         start, size = _longest(marks)
         if size > best[1]:
             best = (address + skip + start * width, size)

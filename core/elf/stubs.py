@@ -1,8 +1,8 @@
 """The stubs of a module: one within reach for each far callee, made while linking.
 
-A branch may not reach the kernel, or the callee may need a pointer to its own data. The call
-then goes to a stub that does the rest, and all calls of one function share a stub. The port
-decides when a stub is needed and what it consists of. This module allocates and keeps them.
+A branch may not reach the kernel, or the callee may need a pointer to its own data. The call then
+goes to a stub that sets the pointer or branches on, and all calls of one function share a stub. The
+port decides when a stub is needed, and makes its code. This module allocates and keeps them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arguments of probe events: what they fetch, and the steps by which the guest fetches it.
+"""Arguments of probe events: their syntax, and the steps by which the guest fetches them.
 
     [NAME=]FETCHARG[:TYPE]
 
@@ -6,9 +6,9 @@
     \\IMM  \\"STRING"; in event probes $FIELD
 
 A TYPE is u8 to u64, s8 to s64, x8 to x64, symbol, string, ustring, or a bit field
-b<width>@<offset>/<container>; `[N]` after it makes an array of what is in memory. The guest has
-one address space, so that user memory is read as other memory.
-Errors and their positions are the kernel's. Source: kernel/trace/trace_probe.c, 6.1.
+b<width>@<offset>/<container>; `[N]` after a type makes an array of values in memory. The guest has
+one address space, so user memory is read like kernel memory. Errors and their positions are the
+kernel's. Source: kernel/trace/trace_probe.c, 6.1.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RESERVED = {
 
 
 class FetchError(ValueError):
-    """An argument is wrong: the kernel's `reason`, and its position in the word."""
+    """An invalid argument: the kernel's `reason`, and its position in the word."""
 
     def __init__(self, reason: str, at: int, number: int = errno.EINVAL) -> None:
         super().__init__(reason)
@@ -59,7 +59,7 @@ class FetchType:
 
     @property
     def is_string(self) -> bool:
-        """Whether the event has the place of characters at its end."""
+        """Whether the event has only the location of the characters, which are at its end."""
         return self.kind.startswith("__data_loc")
 
 
@@ -83,16 +83,16 @@ class Step:
     op: FetchOp
     value: int = 0
     symbol: str = ""
-    """Of the value, with an offset; found when the probe is registered."""
+    """Symbol of the value, with an offset; looked up when the probe is registered."""
     data: bytes = b""
-    """A string, of which the value is the address."""
+    """A string whose address is the value."""
     name: str = ""
-    """Of a field."""
+    """Name of a field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What the arguments of a probe can be fetched from."""
+    """The sources from which the arguments of a probe can be fetched."""
 
     pointer_size: int
     registers: Mapping[str, int] = field(default_factory=dict)
@@ -104,9 +104,9 @@ class Source:
     entry: bool = False
     """Whether the probe is at the entry of a function."""
     returns: bool = False
-    """Whether it is at the return."""
+    """Whether the probe is at the return of a function."""
     fields: Mapping[str, Field] | None = None
-    """Of the attached event, for an event probe."""
+    """Fields of the attached event, for an event probe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +118,17 @@ class Argument:
     """FETCHARG and TYPE, as written."""
     type: FetchType
     offset: int
-    """In the arguments of the event, in bytes."""
+    """Offset in the arguments of the event, in bytes."""
     long: int
-    """Size of a pointer."""
+    """Size of a pointer in bytes."""
     steps: tuple[Step, ...]
     store: FetchOp
     at: int = 0
-    """Added to the address when the value is stored from memory."""
+    """Offset to add to the address when the value is stored from memory."""
     count: int = 0
     """Elements of an array, else 0."""
     shift: int | None = None
-    """Of a bit field, as `fetch_insn.shift`."""
+    """Shift of a bit field, as in `fetch_insn.shift`; None for other types."""
 
     @property
     def size(self) -> int:
@@ -158,7 +158,7 @@ class Argument:
         return [f"REC->{self.name}"]
 
     def same_type(self, other: Argument) -> bool:
-        """Return whether both have name, type and length in common."""
+        """Return whether both have the same name, type and length."""
         mine, theirs = ((each.name, each.type, each.count) for each in (self, other))
         return mine == theirs
 
@@ -314,7 +314,7 @@ def _array(text: str, at: int) -> tuple[str, int]:
 
 
 def _type(name: str | None, pointer_size: int) -> FetchType | None:
-    """Return the type `name`, by default a long in hexadecimal; None if there is none."""
+    """Return the type `name`, by default a long in hexadecimal; None if it does not exist."""
     bits = 8 * pointer_size
     if name is None:
         return _TYPES[f"x{bits}"]
@@ -327,7 +327,7 @@ def _type(name: str | None, pointer_size: int) -> FetchType | None:
 
 
 def _bitfield(name: str, kind: FetchType, at: int) -> int | None:
-    """Return how a bit field is shifted; None for another type."""
+    """Return the shift of a bit field; None for another type."""
     if not name.startswith("b"):
         return None
     match = _BITFIELD.fullmatch(name)
@@ -488,7 +488,7 @@ def print_fmt(arguments: Iterable[Argument], head: str, values: Iterable[str]) -
 
 
 def shown_fmt(arguments: Iterable[Argument], head: str, values: Iterable[str]) -> str:
-    """Return the code by which the trace shows an event: as `print_fmt`, and what is missing."""
+    """Return the C code that shows an event in the trace: `print_fmt`, with faults marked."""
     arguments = tuple(arguments)
     code = [*values, *(value for each in arguments for value in each.values(PROBE_STRING))]
     formats = "".join(f" {each.name}={each.conversion}" for each in arguments)

@@ -1,4 +1,4 @@
-"""Fields of trace events: where they are in an event, and what their declarations say.
+"""Fields of trace events: their places in an event, and their declarations.
 
 An event starts with `struct trace_entry`, whose fields are `COMMON`. Source: the format files of
 Documentation/trace/events.rst, and f_show() in kernel/trace/trace_events.c, 6.1.
@@ -93,13 +93,13 @@ class Field:
 
     @cached_property
     def length(self) -> int | None:
-        """Number of elements of an array; None if it is not known, and for any other field."""
+        """Number of elements of an array; None if unknown, and for any other field."""
         match = re.search(r"\[(\d{1,9})\]", self.name, re.ASCII)
         return None if match is None else int(match[1])
 
     @cached_property
     def dynamic(self) -> str:
-        """Where an array elsewhere in the event is counted from; "" for any other field.
+        """Base of the offset of an array elsewhere in the event; "" for any other field.
 
         "data" is the start of the event (`__data_loc`), "rel" the end of the field (`__rel_loc`).
         """

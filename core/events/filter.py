@@ -4,8 +4,8 @@
 
 A test compares a field with a number (`== != < <= > >= &`) or a quoted string (`== != ~`, the
 last with a shell pattern). `&&` binds tighter than `||`. The guest evaluates the tests in order;
-each says where to go on if it is true or false (arches/guest/tracer/trace_event_filter.c).
-Errors and their positions are the kernel's. Source: kernel/trace/trace_events_filter.c, 6.1.
+each names its successors for true and for false (arches/guest/tracer/trace_event_filter.c). Errors
+and their positions are the kernel's. Source: kernel/trace/trace_events_filter.c, 6.1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..abi import FILTER_ACCEPT, FILTER_REJECT, FilterKind, FilterOp
 from .fields import COMMON, Field
 
 MOST_CHARACTERS = 4096
-"""A filter must be shorter (PAGE_SIZE)."""
+"""Limit in characters that a filter must stay below (PAGE_SIZE)."""
 
 _MOST_STRING = 256
 _MOST_NUMBER = 24
@@ -54,7 +54,7 @@ _NO_FILTER = "No filter found"
 
 
 class FilterError(ValueError):
-    """A filter is wrong: `reason`, None for none in particular, at position `at`."""
+    """An invalid filter: `reason` (None if the kernel gives none), at position `at`."""
 
     def __init__(self, reason: str | None, at: int = 0) -> None:
         super().__init__(reason)
@@ -62,7 +62,7 @@ class FilterError(ValueError):
         self.at = at
 
     def text(self, filter_text: str) -> str:
-        """Return what the file `filter` shows after a wrong filter was written to it."""
+        """Return the content of the file `filter` after an invalid filter was written to it."""
         if self.reason is None:
             return f"{filter_text}\nError: (0)\n"
         column = min(self.at, len(filter_text))
@@ -73,7 +73,7 @@ class FilterError(ValueError):
 
 @dataclass(slots=True)
 class Test:
-    """One comparison, and which test follows it."""
+    """One comparison, and its successors."""
 
     kind: FilterKind
     op: FilterOp
@@ -143,7 +143,7 @@ class _Step:
 
 @dataclass(slots=True)
 class _Level:
-    """A pair of parentheses: what is inverted in it, and which operators wait."""
+    """A pair of parentheses: its inversion, and its pending operators."""
 
     invert: bool = False
     conjunction: bool = False
@@ -321,7 +321,7 @@ def _kind(field: Field | FilterKind) -> tuple[FilterKind, bool]:
 
 
 def _placed(test: Test, field: Field | FilterKind) -> Test:
-    """Set where the field is."""
+    """Return `test` with the place of the field set."""
     if isinstance(field, Field):
         test.offset, test.size, test.signed = field.offset, field.size, field.signed
     else:

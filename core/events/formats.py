@@ -21,7 +21,7 @@ class EventFormat:
     """The format of one event."""
 
     group: str
-    """Its system, such as `sched`; `ftrace` for what the tracers write."""
+    """Its system, such as `sched`; `ftrace` for the tracers' own events."""
     name: str
     number: int
     """Type of the events in the ring buffer."""
@@ -62,7 +62,7 @@ def parse_format(group: str, text: str, layout: Layout) -> EventFormat | None:
 
 
 def parse_formats(texts: Iterable[tuple[str, str]], layout: Layout) -> dict[int, EventFormat]:
-    """Return the formats in (group, content) by the type of their events, leaving out others."""
+    """Return the formats of (group, content) pairs by event type, without invalid ones."""
     found: dict[int, EventFormat] = {}
     for group, text in texts:
         each = parse_format(group, text, layout)

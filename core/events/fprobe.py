@@ -8,9 +8,8 @@ is u8 to u64, s8 to s64, x8 to x64 (hexadecimal; the width of a long is the defa
 `symbol`.
 
 The kernel has more kinds of arguments and types, and allows `%REG` only for kprobes.
-Anything not supported here is refused with a message of the kernel's error_log.
-Source: Documentation/trace/fprobetrace.rst, kernel/trace/trace_probe.h and
-trace_fprobe.c, 6.5.
+Anything else is refused with a message of the kernel's error_log. Source:
+Documentation/trace/fprobetrace.rst, kernel/trace/trace_probe.h and trace_fprobe.c, 6.5.
 """
 
 from __future__ import annotations
@@ -207,5 +206,5 @@ def _register(source: str, abi: Abi, index: int) -> int:
 
 
 def refused(reason: str, word: str, number: int = errno.EINVAL, *, index: int = 0) -> CommandError:
-    """Return an error with the kernel's reason, and what caused it in word `index`."""
+    """Return an error with the kernel's reason; `word`, in word `index`, caused it."""
     return CommandError(number, reason, word, index)

@@ -3,7 +3,7 @@
     hist:[name=NAME:]keys=EXPR[,…][:vals=EXPR[,…]][:VAR=EXPR[,…]][:sort=FIELD[.descending][,…]]
          [:size=N][:clock=CLOCK][:pause|cont|clear][:HANDLER.ACTION]…
 
-histparser.py makes it from text, histtext.py shows what it has counted. Source:
+histparser.py parses definitions, histtext.py shows the counts. Source:
 Documentation/trace/histogram.rst, struct hist_trigger_data, hist_field_name() and
 event_hist_trigger_print() in kernel/trace/trace_events_hist.c, 6.1.
 """
@@ -23,7 +23,7 @@ STACKTRACE = "stacktrace"
 
 
 class Is(Flag):
-    """What a field of a histogram is (`enum hist_field_flags`)."""
+    """Kinds of a histogram's field (`enum hist_field_flags`)."""
 
     NOTHING = 0
     HITCOUNT = auto()
@@ -61,12 +61,12 @@ MODIFIERS = {
     "percent": Is.PERCENT,
     "graph": Is.GRAPH,
 }
-"""What follows the dot after a field, in the order in which one of several is shown."""
+"""Modifiers, written after a field and a dot; of several, the first in this order is shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """A step of an expression, as `struct hist_op` has it."""
+    """A step of an expression, as in `struct hist_op`."""
 
     kind: FilterKind | HistKind
     offset: int = 0
@@ -81,17 +81,17 @@ class HistField:
 
     flags: Is
     ops: tuple[Op, ...] = ()
-    """How the guest computes it."""
+    """The steps by which the guest computes it."""
     size: int = 8
     """Bytes of the number or string."""
     signed: bool = False
     ctype: str = "u64"
     field: Field | None = None
-    """The field of the event that it is, if it is one."""
+    """The event's field, if it is a field of the event."""
     own_name: str = ""
     """Text of an expression, or name of the referenced variable."""
     full_name: str = ""
-    """The referenced variable with its event, if the definition says which."""
+    """The referenced variable with its event, if the definition names the event."""
     constant: int = 0
     buckets: int = 0
     var: str = ""
@@ -101,9 +101,9 @@ class HistField:
     hist: Hist | None = None
     """The histogram that has the variable."""
     once: bool = False
-    """Of a reference: reading the variable unsets it."""
+    """Whether reading the variable through this reference unsets it."""
     offset: int = 0
-    """Of a key: where it is among the others."""
+    """Offset of a key in the compound key, in bytes."""
 
     @property
     def name(self) -> str:
@@ -151,7 +151,7 @@ class HistField:
 
     @property
     def signature(self) -> tuple[object, ...]:
-        """What makes two fields the same (`hist_trigger_match`)."""
+        """The properties that equal fields share (`hist_trigger_match`)."""
         event = self.field and (self.field.name, self.field.kind, self.field.size)
         return (self.flags, event, self.offset, self.size, self.signed, self.var)
 
@@ -162,12 +162,12 @@ STACK_SIZE = 8 * HIST_STACK
 
 @dataclass(slots=True, eq=False)
 class Action:
-    """What happens when the histogram has counted an event."""
+    """What to do after the histogram has counted an event."""
 
     handler: HistHandler
     action: HistAction
     name: str
-    """The action as written: a synthetic event can stand for `trace`."""
+    """The action as written; the name of a synthetic event means `trace`."""
     params: tuple[str, ...]
     synth_name: str = ""
     """First parameter of `trace`."""
@@ -181,7 +181,7 @@ class Action:
     """Number of the variable that keeps its value."""
     event: SynthEvent | None = None
     refs: tuple[int, ...] = ()
-    """Numbers of the references that the fields of the event get."""
+    """Numbers of the references whose values the fields of the event get."""
 
     @property
     def text(self) -> str:
@@ -193,7 +193,7 @@ class Action:
 
     @property
     def signature(self) -> tuple[object, ...]:
-        """What makes two actions the same (`actions_match`)."""
+        """The properties that equal actions share (`actions_match`)."""
         name = self.synth_name or self.name
         return (self.handler, self.action, self.params, name, self.match, self.tracked)
 
@@ -214,7 +214,7 @@ class SortKey:
 
 @dataclass(slots=True, eq=False)
 class Hist:
-    """The definition of a histogram, and where the guest has it."""
+    """The definition of a histogram, and its address in the guest."""
 
     group: str
     """System of its event."""
@@ -229,7 +229,7 @@ class Hist:
     save_vars: list[HistField] = field(default_factory=list)
     """Variables of the action `save`."""
     tracked: int = 0
-    """Number of variables that keep what `onmax` or `onchange` compare with."""
+    """Number of variables that keep the reference values of `onmax` and `onchange`."""
     refs: list[HistField] = field(default_factory=list)
     """The variables that it reads."""
     actions: list[Action] = field(default_factory=list)
@@ -237,9 +237,9 @@ class Hist:
     bits: int = 11
     """The map has room for 1 << bits entries."""
     name: str = ""
-    """Histograms of several events with one name count together; with `name=`."""
+    """Its `name=`: histograms of several events with the same name share their counts."""
     change: str = ""
-    """`pause`, `cont` or `clear`, if the definition says so."""
+    """`pause`, `cont` or `clear`, if the definition has it."""
     clock: str = "global"
     timestamps: bool = False
     """Whether it needs the time, and so `clock`."""
@@ -248,11 +248,11 @@ class Hist:
     others: list[tuple[str, str, str]] = field(default_factory=list)
     """System, event and definition of the histograms that were made for its actions."""
     address: int = 0
-    """Of its `struct hist_trigger`, once the guest has it."""
+    """Guest address of its `struct hist_trigger`; 0 before it is stored."""
 
     @property
     def size(self) -> int:
-        """Greatest number of entries."""
+        """Maximum number of entries."""
         return 1 << self.bits
 
     @property
@@ -272,7 +272,7 @@ class Hist:
 
     @property
     def signature(self) -> tuple[object, ...]:
-        """What makes two histograms the same (`hist_trigger_match`)."""
+        """The properties that equal histograms share (`hist_trigger_match`)."""
         fields = [each.signature for each in (*self.vals, *self.vars, *self.keys)]
         sort = []
         shown = [*self.vals, *self.keys]

@@ -1,4 +1,4 @@
-"""The file `hist`: what the histograms of an event have counted.
+"""The file `hist`: the counts of an event's histograms.
 
 Source: hist_trigger_print_key(), hist_trigger_print_val(), print_actions() and
 track_data_snapshot_print() in kernel/trace/trace_events_hist.c, tracing_map_sort_entries() in
@@ -22,11 +22,11 @@ Key = int | str | tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An entry."""
+    """An entry of a histogram."""
 
     keys: tuple[Key, ...]
     values: tuple[int, ...]
-    """The number of hits comes first."""
+    """The values, the number of hits first."""
     vars: tuple[int | str, ...] = ()
     """All variables; 0 for one that is not set."""
     comm: str = ""
@@ -35,7 +35,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Why the action `snapshot` has taken its last snapshot."""
+    """The cause of the last snapshot that the action `snapshot` took."""
 
     value: int
     keys: tuple[Key, ...]
@@ -44,7 +44,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a histogram has counted."""
+    """The counts of a histogram."""
 
     rows: Sequence[Row]
     hits: int
@@ -57,9 +57,9 @@ class Names:
     """Names for the modifiers."""
 
     symbol: Callable[[int, bool], str]
-    """Of an address, with its offset if the second argument is true."""
+    """Returns the symbol at an address, with its offset if the second argument is true."""
     syscalls: Mapping[int, str]
-    """Of system calls by number."""
+    """Names of system calls by number."""
 
 
 def hist_text(hist: Hist, line: str, content: Content, names: Names) -> Iterator[str]:
@@ -83,7 +83,7 @@ def hist_text(hist: Hist, line: str, content: Content, names: Names) -> Iterator
 
 
 def _sorted(hist: Hist, rows: Sequence[Row]) -> list[Row]:
-    """Return the rows in order; those that are equal by their keys."""
+    """Return the rows sorted; equal rows by their keys."""
     ordered = sorted(rows, key=lambda row: row.keys)
     for sort in reversed(hist.sort):
         if sort.field in hist.keys:
@@ -100,7 +100,7 @@ def _sorted(hist: Hist, rows: Sequence[Row]) -> list[Row]:
 
 
 def _order(key: HistField, value: Key) -> Key:
-    """Return what a key is sorted by: a number is as wide and as signed as its field."""
+    """Return the sort value of a key: a number has the width and sign of its field."""
     if not isinstance(value, int):
         return value
     size = key.size if key.field is None else key.field.size
@@ -141,7 +141,7 @@ def _key_text(key: HistField, value: Key, comm: str, names: Names) -> str:
 
 
 def _value_text(val: HistField, value: int, most: int, total: int) -> str:
-    """Return a value with its colon; `most` and `total` are those of all rows."""
+    """Return a value with its colon; `most` and `total` are the maximum and sum over all rows."""
     if val.flags & Is.PERCENT:
         part = _ten_thousandths(value, total)
         shown = "[ERROR]" if part is None else f" {part // 100:3d}.{part % 100:02d}"
@@ -154,7 +154,7 @@ def _value_text(val: HistField, value: int, most: int, total: int) -> str:
 
 
 def _ten_thousandths(value: int, total: int) -> int | None:
-    """Return the hundredths of a percent; None if there is no total."""
+    """Return the share in hundredths of a percent; None if the total is 0."""
     if not total:
         return None if value else 0
     if value < _U64 // 10000:
@@ -163,7 +163,7 @@ def _ten_thousandths(value: int, total: int) -> int | None:
 
 
 def _tracked(hist: Hist, action: Action, row: Row) -> Iterator[str]:
-    """Yield what `onmax` or `onchange` keeps of an entry (`track_data_print`)."""
+    """Yield the values that `onmax` or `onchange` keeps of an entry (`track_data_print`)."""
     if action.action is HistAction.SNAPSHOT:
         return
     word = "max" if action.handler is HistHandler.ONMAX else "changed"

@@ -55,7 +55,7 @@ class Printer:
             return None
 
     def shown(self, record: bytes) -> tuple[str, str]:
-        """Return what the trace shows first of an event, given its bytes, and the rest."""
+        """Return the head (its name or place) and the text of an event, given its bytes."""
         event = self._event
         if event.group == "ftrace" and event.name in ("bprint", "bputs"):
             try:

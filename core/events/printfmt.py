@@ -1,13 +1,12 @@
 """The print format of a trace event: parsed once, then applied to any number of events.
 
 A print format is C code, as the file `format` of an event shows it: a format string of printk,
-and expressions over the event's fields (`REC->prev_pid`). Supported is what the macros of
-include/trace/ produce: operators, casts, fields and their elements, `__print_flags()` and its
-relatives. Anything else, such as a call of a kernel function, raises `PrintFmtError`; the caller
-then shows the fields, as trace-cmd does. Formats and events are untrusted: nesting, widths,
-numbers and the length of a text have limits.
-Source: Documentation/trace/events.rst, include/trace/stages/stage3_trace_output.h,
-kernel/trace/trace_output.c and lib/vsprintf.c, 6.1.
+and expressions over the event's fields (`REC->prev_pid`). The parser supports the output of the
+macros of include/trace/: operators, casts, fields and their elements, `__print_flags()` and similar
+functions. Anything else, such as a call of a kernel function, raises `PrintFmtError`; the caller
+then shows the fields, as trace-cmd does. Formats and events are untrusted: nesting, widths, numbers
+and the length of a text have limits. Source: Documentation/trace/events.rst,
+include/trace/stages/stage3_trace_output.h, kernel/trace/trace_output.c and lib/vsprintf.c, 6.1.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ PROBE_STRING = "__get_probe_str"
 
 
 class PrintFmtError(DynftraceError):
-    """A print format, or an event, has something that cannot be evaluated."""
+    """A print format or an event that cannot be evaluated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ Names: TypeAlias = Callable[[int, bool], str]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The bytes of one event, from `struct trace_entry` on, and what they mean."""
+    """The bytes of one event, from `struct trace_entry` on, with their layout."""
 
     data: bytes
     layout: Layout
@@ -149,7 +148,7 @@ _LEVEL = {
     )
     for sign in signs.split()
 }
-"""Binary operators by how tightly they bind."""
+"""Precedence of the binary operators."""
 
 
 def unescaped(text: str) -> str:
@@ -166,8 +165,8 @@ def unescaped(text: str) -> str:
 class _Parser:
     """Turns C code into functions of an event.
 
-    Each function calls those of its operands: `_MOST_DEPTH` bounds both the parser's recursion
-    and theirs.
+    Each function calls those of its operands, so `_MOST_DEPTH` bounds both the parser's recursion
+    and that of the functions.
     """
 
     def __init__(self, text: str, fields: Sequence[Field], layout: Layout) -> None:
@@ -237,7 +236,7 @@ class _Parser:
         return condition
 
     def _binary(self, least: int) -> Expression:
-        """Take operators that bind as tightly as level `least` of `_LEVEL`, or more."""
+        """Take operators of level `least` of `_LEVEL` or higher."""
         self._deeper()
         first = self._unary()
         steps: list[_Step] = []
@@ -522,7 +521,7 @@ _Step: TypeAlias = Callable[[Value, Record], Value]
 
 
 def _step(sign: str, right: Expression) -> _Step:
-    """Return what an operator and its right operand make of the left one."""
+    """Return a function that applies an operator and its right operand to the left operand."""
     if sign == "&&":
         return lambda left, record: int(_truth(left) and _truth(right(record)))
     if sign == "||":
@@ -743,7 +742,7 @@ class FormatString:
         """Number of values that it needs."""
 
     def text(self, values: Sequence[Value], record: Record) -> str:
-        """Return what printk makes of at least `wanted` values. Raises `PrintFmtError`."""
+        """Return printk's text for at least `wanted` values. Raises `PrintFmtError`."""
         found: list[str] = []
         length = 0
         rest = iter(values)
@@ -800,7 +799,7 @@ def _integer(
 def _pointed(value: Value, letters: str, width: int, record: Record) -> str:
     """Return the text of a pointer, given the letters after %p."""
     if isinstance(value, str):
-        return value  # of a trace_printk: made when it was called
+        return value  # of a trace_printk, which formats it when called
     if isinstance(value, Array):
         return _pointed_data(value.data, letters, width)
     long = record.layout.pointer_size

@@ -43,12 +43,12 @@ class ProbeDefinition:
     group: str
     event: str
     place: str
-    """What is probed, as the files list it."""
+    """The probed place or event, as the files list it."""
     arguments: tuple[Argument, ...] = ()
     symbol: str = ""
-    """With its module, if that was given; empty for an address."""
+    """Symbol, with its module if given; empty for an address."""
     offset: int = 0
-    """From the symbol; without a symbol, the address."""
+    """Offset from the symbol in bytes; without a symbol, the address."""
     maxactive: int = 0
     """Calls in flight that a return probe follows; 0 for the default."""
     condition: str = ""
@@ -68,37 +68,37 @@ class ProbeDefinition:
         return last.offset + last.size if last is not None else 0
 
     def matches(self, group: str | None, event: str, words: Sequence[str]) -> bool:
-        """Return whether a removal means this one; `words` follow the names."""
+        """Return whether a removal names this definition; `words` follow the names."""
         named = group in (None, self.group) and event in ("", self.event)
         return named and self.line.split()[1:][: len(words)] == list(words)
 
 
 class Kernel(Protocol):
-    """What parsing a kprobe needs to know of the kernel."""
+    """The kernel, as far as parsing a kprobe needs it."""
 
     def symbols(self, name: str) -> int:
         """Return the number of symbols of this name."""
         ...
 
     def on_entry(self, symbol: str, offset: int) -> bool | None:
-        """Return whether it is the entry of a function; None if the symbol does not exist."""
+        """Return whether `symbol`+`offset` is a function's entry; None for an unknown symbol."""
         ...
 
     def source(self, *, entry: bool, returns: bool) -> Source:
-        """Return what arguments can be fetched from."""
+        """Return the sources from which arguments can be fetched."""
         ...
 
 
 def refused(
     words: Sequence[str], index: int, at: int, reason: str, number: int = errno.EINVAL
 ) -> CommandError:
-    """Return an error about what is `at` characters after the start of word `index`."""
+    """Return an error at `at` characters after the start of word `index`."""
     word = words[index][at:] if index < len(words) else ""
     return CommandError(number, reason, word, index, at)
 
 
 def parse_kprobe(words: Sequence[str], kernel: Kernel) -> ProbeDefinition | None:
-    """Parse a definition; None if it is none of a kprobe. Raises `CommandError`."""
+    """Parse a definition; None if it is not a kprobe's. Raises `CommandError`."""
     head = words[0]
     if head[0] not in "pr" or len(words) < 2:
         return None
@@ -156,7 +156,7 @@ def parse_eprobe(
     fields: Callable[[str, str], Mapping[str, Field] | None],
     pointer_size: int,
 ) -> ProbeDefinition | None:
-    """Parse a definition; None if it is none of an event probe. Raises `CommandError`.
+    """Parse a definition; None if it is not an event probe's. Raises `CommandError`.
 
     `fields` returns the fields of an event by group and name, None if it does not exist.
     """

@@ -1,4 +1,4 @@
-"""Synthetic events: events that actions of histograms make of variables.
+"""Synthetic events: events that the actions of histograms generate from variables.
 
     NAME TYPE FIELD[;] …
 
@@ -48,7 +48,7 @@ _SIZES = {
 
 
 class SynthError(ValueError):
-    """A definition is wrong: the kernel's reason, and the text whose place error_log shows."""
+    """An invalid definition: the kernel's reason, and the text at which error_log points."""
 
     def __init__(self, reason: str, word: str = "", number: int = errno.EINVAL) -> None:
         super().__init__(reason)
@@ -117,7 +117,7 @@ class SynthEvent:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """Where its fields are in the event."""
+        """Its fields, with their offsets in the event."""
         found, at = [], COMMON_SIZE
         for each in self.synth_fields:
             kind, bracket, length = each.ctype.partition("[")
@@ -130,12 +130,12 @@ class SynthEvent:
 
     @property
     def print_fmt(self) -> str:
-        """How its file `format` says that it is printed."""
+        """Its print format, as the file `format` shows it."""
         return self._print_fmt(", ")
 
     @property
     def shown_fmt(self) -> str:
-        """How the trace shows it (`print_synth_event`)."""
+        """Its print format in the trace (`print_synth_event`)."""
         return self._print_fmt(" ")
 
     def _print_fmt(self, between: str) -> str:
@@ -208,7 +208,7 @@ def _field(words: list[str], long: int) -> tuple[SynthField, list[str]]:
 
 
 def _size(ctype: str, long: int) -> int | None:
-    """Return the bytes of a type, 0 for one of any length or unknown; None for a wrong array."""
+    """Return the bytes of a type: 0 if unknown or of any length, None for an invalid array."""
     if ctype in ("long", "unsigned long"):
         return long
     if "char[" not in ctype:

@@ -26,7 +26,7 @@ _ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,31}", re.ASCII)
 _TYPE = re.compile(r"[A-Za-z_][A-Za-z0-9_ *]{0,47}", re.ASCII)
 _WIDTH = "%08lx"
 _LONGEST = 64
-"""Most bytes of a string, its zero byte included."""
+"""Maximum bytes of a string, including its zero byte."""
 
 
 @dataclass(frozen=True, slots=True)

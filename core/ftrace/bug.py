@@ -89,7 +89,7 @@ def with_callees(
 
 
 def callee_name(address: int, kallsyms: Kallsyms) -> str:
-    """Return the name of the function that begins at `address`, or symbol and offset."""
+    """Return the name of the function at `address`, or symbol and offset inside a function."""
     symbol = kallsyms.lookup(address)
     at_start = symbol is not None and symbol.address == address
     return symbol.name if symbol is not None and at_start else kallsyms.format(address)

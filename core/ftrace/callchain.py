@@ -3,14 +3,14 @@
 A scan of the stack finds more: unused room in a frame still holds return addresses of
 earlier calls. If the ABI chains frames (`Abi.frames`), the active calls are those in the
 chain. Otherwise they are followed from function to function: the next caller is the first
-return address whose call calls the function found last. If no call does, it is the first
-whose call goes through a register; one in entry.S calls only functions of the tracer. A
-function that ended in a jump to another function is not on the stack, and the callers up to
-the next match are then missed.
+return address whose call calls the function found last. If no call does, it is the first whose call
+goes through a register; a call in entry.S reaches only functions of the tracer. A function that
+ended in a jump to another function is not on the stack, so the callers up to the next match are
+missed.
 
 If the machine has delivered an interrupt, the chain continues with the registers saved on
-the stack, that is with the interrupted function at its interrupted instruction. An NMI has a
-stack of its own: `interrupted` begins the chain on the stack that it has interrupted.
+the stack, that is with the interrupted function at its interrupted instruction. An NMI has a stack
+of its own: `interrupted` begins the chain on the interrupted stack.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class CallChain:
     def _entered(self, pc: int, live: set[int] | None) -> int:
         """Return the index of the caller's call that led to `pc` in the tracer, or -1.
 
-        A frame of the tracer's C code may still hold words of earlier calls of the caller. So
-        the calls are followed from `pc`. If that ends early, it is the first one found.
+        A frame of the tracer's C code may still hold words of earlier calls of the caller. So the
+        calls are followed from `pc`. If the chain ends early, the first candidate is returned.
         """
         inner, at = self._function(pc), -1
         while inner is not None and inner.address in self._tracer:
@@ -269,7 +269,7 @@ class CallChain:
     def _interrupted(self, place: int) -> _Saved | None:
         """Return the registers of the interrupt whose handler's return address is at `place`.
 
-        Rests of earlier frames can look like saved registers, but their pc is in no function.
+        Remains of earlier frames can look like saved registers, but their pc is in no function.
         """
         abi, width = self._abi, self._width
         names = [register.name for register in abi.pt_regs]

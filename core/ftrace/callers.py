@@ -41,7 +41,7 @@ class Callers:
         return [] if first is None else [each.address for each in chain.follow(first, live)]
 
     def of(self, vcpu: Vcpu, ip: int = 0) -> list[ReturnAddress]:
-        """Return the same with their places on the stack.
+        """Return the traced function and its callers, with their places on the stack.
 
         `ip` is the site that called the tracer, 0 for any. If no site called it, return
         all return addresses on the stack.
@@ -56,7 +56,7 @@ class Callers:
         return [*calls, *self._interrupted(vcpu)] if _on_nmi_stack(vcpu) else calls
 
     def _stack(self, vcpu: Vcpu) -> tuple[list[ReturnAddress], CallChain, set[int] | None]:
-        """Return the return addresses on a stack, what follows them, and the live places."""
+        """Return the return addresses on a stack, the call chain over them, and the live places."""
         machine = self._machine
         top = (vcpu.registers.sp | (THREAD_SIZE - 1)) + 1
         if _on_nmi_stack(vcpu):
@@ -88,7 +88,7 @@ class Callers:
         return chain.interrupted(values, places)
 
     def _chain(self, found: list[ReturnAddress], sites: NDArray[np.bool_], top: int) -> CallChain:
-        """Return what follows the return addresses `found`, on a stack up to `top`."""
+        """Return the call chain over the return addresses `found`, on a stack up to `top`."""
         entry = self._ftrace.entry
         tracer = range(entry.address, entry.end)
         chosen = sites.tolist()

@@ -32,7 +32,7 @@ from ..machine.symbols import TRACER
 from .entry_code import entry_code
 
 REGION = "tracer"
-"""Name of the memory of entry.S; that of each part of tracer.o ends in the part's name."""
+"""Name of the region of entry.S; a region of tracer.o also has its part's name at the end."""
 
 CODE_REGIONS = (REGION, part_name(REGION, TEXT))
 """Names of the memory that holds code."""
@@ -41,7 +41,7 @@ CALLER = "ftrace_caller"
 """The function that an enabled site calls."""
 
 REGS_CALLER = "ftrace_regs_caller"
-"""The function that it calls for a user that wants registers, on ports that have it."""
+"""The function that a site calls for a user that wants registers, on ports that have it."""
 
 SLOTS = {CALLER: "ftrace_call", REGS_CALLER: "ftrace_regs_call"}
 """For each caller, the slot inside it that calls the tracer; callers may share a slot."""
@@ -65,13 +65,18 @@ NEEDED = (CALLER, SLOTS[CALLER], "ftrace_stub")
 _NAME = "tracer"
 
 _COLOURS = 64
-"""The emulator's TLB and its table of translated code tell pages apart by the low bits of the
-page's number: by these six at least, the page's colour. Two pages of one colour evict each
-other."""
+"""Number of page colours.
+
+The emulator's TLB and its table of translated code are indexed by the low bits of the page number,
+six at least: the page's colour. Two pages of one colour evict each other.
+"""
 
 _DISTANCE = 33 * PAGE_SIZE
-"""From the entry code to the tracer: so near it, but not where the code of a small kernel has
-the same colours, as both begin at round addresses."""
+"""Bytes from the entry code to the tracer.
+
+The tracer is near the entry code, but its colours differ from those of a small kernel's code: both
+begin at round addresses.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +177,8 @@ def load_entry(
 def _data_offset(facts: Facts, base: int) -> int:
     """Return where the data of a tracer at `base` begin, in bytes from there.
 
-    That is the first colour after the CPU-local pages, to which all tracers go: so no page of
-    the tracer evicts these.
+    The data begin at the first colour after the CPU-local pages, so no page of the tracer evicts
+    those pages.
     """
     after = facts.map.local // PAGE_SIZE + LOCAL_PAGES
     return (after - base // PAGE_SIZE) % _COLOURS * PAGE_SIZE

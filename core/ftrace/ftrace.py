@@ -49,7 +49,7 @@ from .undo import Undo
 from .updatetimes import UpdateTimes
 
 INIT, FTRACED_INIT = "ftrace_init", "ftraced_init"
-"""The guest's functions that have ftrace start: without ftraced, and with it."""
+"""The guest's functions that start ftrace: without ftraced, and with it."""
 
 
 class Ftrace:
@@ -188,11 +188,11 @@ class Ftrace:
 
     @property
     def init_function(self) -> str:
-        """Name of the guest's function that has ftrace start."""
+        """Name of the guest's function that starts ftrace."""
         return INIT if self.ftraced is None else FTRACED_INIT
 
     def _dyn_arch_init(self) -> None:
-        """Make mcount lead to ftrace_caller, if sites can reach nothing but mcount."""
+        """Make mcount lead to ftrace_caller, if sites can reach only mcount."""
         if isinstance(self._tracer, Untraceable):
             return
         caller = self._tracer.entry[CALLER]
@@ -238,7 +238,7 @@ class Ftrace:
         return self.state(row)
 
     def state(self, row: int) -> RecordState:
-        """Return the state of record `row`: everything known of its call site."""
+        """Return the state of record `row`: everything that ftrace knows of its call site."""
         tracer = self._tracer
         target = None if isinstance(tracer, Untraceable) else tracer.targets.of(row)
         return record_state(self.port, self._memory, self.records, self.ops, target, row)
@@ -254,13 +254,13 @@ class Ftrace:
     ) -> tuple[ModuleStub, ...]:
         """Make records of a module that is in memory but has not run, and enable wanted sites.
 
-        `stubs` are the stubs that its calls use; return them as they are from now on. `mod` is
-        the guest address of its `struct module`, 0 without one; records of sites that call stubs
-        keep it (`struct dyn_arch_ftrace`). `tramps` maps a target to the address of the word
-        there that has the address of its stub. A site that is not what ftrace expects shuts
-        ftrace off, and the module's sites stay as compiled. As in Linux this is no error for
-        the module. Raises `ImageError` for an invalid list of sites, and `FtraceBug` if the
-        sites are to be enabled and another place is not what ftrace expects.
+        `stubs` are the stubs that its calls use; return them with their new targets. `mod` is the
+        guest address of its `struct module`, 0 without one; records of sites that call stubs keep
+        it (`struct dyn_arch_ftrace`). `tramps` maps a target to the address of the word there that
+        has the address of its stub. A site that is not what ftrace expects shuts ftrace off, and
+        the module's sites stay as compiled. As in Linux, the module is loaded all the same. Raises
+        `ImageError` for an invalid list of sites, and `FtraceBug` if the sites are to be enabled
+        and another place is not what ftrace expects.
         """
         stubs = tuple(stubs)
         if self.ftraced is not None:
@@ -389,14 +389,14 @@ class Ftrace:
     def change(self, by_user: bool = True) -> Iterator[contextlib.ExitStack]:
         """Return a context in which users change in one transaction.
 
-        At the end of each step every place that it changes is verified. At the end of the
-        outermost context, the text follows all steps at once. If anything raises, the text
-        and all users are what they were before. The value is a stack of callbacks, which are
-        called in this case only: add one for each other thing that you change.
+        At the end of each step, every place that the step changes is verified. At the end of the
+        outermost context, the text follows all steps at once. If anything raises, the text and all
+        users are what they were before. The value is a stack of callbacks, which are called in this
+        case only: add one for each other thing that you change.
 
         While the patcher is watching, the text does not follow at once: the change waits as the
         patcher's `patch`. Otherwise the guest runs until its CPUs have let the text change. Both
-        are only for changes `by_user`, and not for those that the guest waits for.
+        apply only to changes `by_user`, never to a change that the guest waits for.
 
         The end raises `MissingSymbolError`, `FtraceBug` and `GuestError`. Raises `TracefsError`
         (EBUSY) while another patch is under way.
@@ -418,7 +418,7 @@ class Ftrace:
                 undo.pop_all()
 
     def register(self, ops: FtraceOps) -> None:
-        """Call `ops` from the sites it wants, from now on (`register_ftrace_function`).
+        """Call `ops` from the sites that it selects (`register_ftrace_function`).
 
         Raises `TracefsError` (EBUSY if it is registered or the guest's table is full,
         EINVAL if it wants registers and the port saves none, ENODEV if ftrace is off),
@@ -507,7 +507,7 @@ class Ftrace:
         _ = self.entry
 
     def _check_idle(self) -> None:
-        """Raise `TracefsError` (EBUSY) while a patch waits to which nothing can be added."""
+        """Raise `TracefsError` (EBUSY) while a patch waits that no change can join."""
         if self.patcher.patch is not None and not self.patcher.joinable:
             raise TracefsError(errno.EBUSY, f"{os.strerror(errno.EBUSY)}: {UNDER_WAY}")
 
@@ -607,7 +607,7 @@ def _mcount(port: Port, kernel: Image) -> int | None:
 
 
 def _no_sites(port: Port, kernel: Image, mcount: int | None) -> str:
-    """Return why `kernel` has no call sites, as far as its symbols tell."""
+    """Return why `kernel` has no call sites, as far as its symbols show."""
     sites = port.facts.sites
     name = next((each for each in sites.mcount_symbols if each in kernel.symbols.names), "")
     lists = " or ".join(sites.sections) or "a list of them"

@@ -36,7 +36,7 @@ from ..memento import Restore, attributes
 from .records import Records
 
 FTRACED, BATCH = "ftraced", "ftraced-batch"
-"""Names of this discovery, for `--discovery`: with few slots at boot, or with many."""
+"""Values of `--discovery` for this method: with few slots at boot, or with many."""
 
 BATCH_SYMBOL = "ftraced_batch"
 """The kernel's variable that makes it allocate many slots at boot, an int."""
@@ -174,7 +174,7 @@ class Ftraced:
             self._update()
 
     def mcount_edit(self, suspended: bool) -> Edit:
-        """Return the edit of mcount for when tracing begins or ends."""
+        """Return the edit of mcount for the begin of tracing (`suspended`), or for its end."""
         return self._port.update_ftrace_func(
             self._symbols["mcount_call"], self.recorder, self._wanted(suspended)
         )

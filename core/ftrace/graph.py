@@ -62,7 +62,7 @@ class GraphSettings:
     graph: FtraceHash = field(default_factory=FtraceHash)
     """Functions that are traced together with all they call; empty means all."""
     notrace: FtraceHash = field(default_factory=FtraceHash)
-    """Functions that are not traced, nor anything they call."""
+    """Functions that are not traced, with all that they call."""
     sleep_time: bool = True
     """Whether durations include the time in which the task is switched out."""
     graph_time: bool = True

@@ -30,7 +30,7 @@ class GuestArray:
 
     @classmethod
     def top(cls, memory: Memory, kallsyms: Kallsyms) -> Self | None:
-        """Return that for the top of the tree; None for a kernel that cannot be traced."""
+        """Return the trace array for the top of the tree; None if the kernel cannot be traced."""
         address = kallsyms.address(TOP, TRACER)
         return None if address is None else cls(memory, address)
 

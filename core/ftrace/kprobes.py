@@ -1,8 +1,8 @@
-"""Kprobes: probed instructions, and how the guest gets to know that one is executed.
+"""Kprobes: probed instructions, and how the guest notices that one is executed.
 
 A kprobe at a call site is called from there, as a user of ftrace (KPROBES_ON_FTRACE). At another
-instruction it is a breakpoint in the text. The CPU that executes it enters the guest's
-`exc_breakpoint`, and goes on in a slot: a copy of the instruction, followed by a jump back. Slots
+instruction it is a breakpoint in the text. The CPU that executes the breakpoint enters the guest's
+`exc_breakpoint`, and continues in a slot: a copy of the instruction, followed by a jump back. Slots
 are never reused for another address, since a task may be in one for any time. Unarmed kprobes
 change no text.
 
@@ -45,7 +45,7 @@ _MOST_SLOTS = 1024
 
 
 class BoundaryError(TracefsError):
-    """An address is not that of an instruction (EILSEQ)."""
+    """No instruction begins at an address (EILSEQ)."""
 
     def __init__(self) -> None:
         super().__init__(errno.EILSEQ)
@@ -57,16 +57,16 @@ class Kprobe:
 
     address: int
     site: bool
-    """Whether it is a call site."""
+    """Whether the address is a call site."""
     name: str
     """The function."""
     offset: int
-    """From the start of the function."""
+    """Bytes from the start of the function."""
     module: str | None
     slot: int = 0
     """Guest address of the copy of its instruction; 0 for a call site."""
     original: bytes = b""
-    """What a breakpoint replaces."""
+    """The bytes that the breakpoint replaces."""
 
 
 class Kprobes:
@@ -352,7 +352,7 @@ class Kprobes:
     def trapped(self, address: int) -> bool:
         """Whether the guest handles the breakpoint that a CPU has executed at `address`.
 
-        The CPU may have executed old text: then the instruction is there again.
+        The CPU may have executed old text; memory then holds the instruction again.
         """
         known = self._prepared.get(address)
         if known is None or known.site or self._probes is None:
@@ -361,7 +361,7 @@ class Kprobes:
         return address in self._armed or self._machine.memory.read(address, len(insn)) != insn
 
     def settle(self) -> None:
-        """Let no CPU be in the tracer."""
+        """Run the vCPUs until none is inside the tracer."""
         settle(self._machine)
 
     @property

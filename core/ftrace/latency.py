@@ -3,8 +3,8 @@
 While one of the first three is on, the guest's kernel reports each change of its interrupt and
 preemption state to six tracepoints. The other two use the scheduler's tracepoints. Their functions
 in the tracer (`arches/guest/tracer/trace_irqsoff.c`, `trace_sched_wakeup.c`) measure the sections
-between these reports, and keep the longest one in the spare buffer. The host switches them on
-and off, sets their limits, and reads what they say about the section kept. Source:
+between these reports, and keep the longest one in the spare buffer. The host switches them on and
+off, sets their limits, and reads their description of the kept section. Source:
 kernel/trace/trace_irqsoff.c and trace_sched_wakeup.c, 6.1.
 """
 
@@ -72,12 +72,12 @@ TRACE_IDLE = "latency_trace_idle"
 """The guest variable that makes sleep count as a latency."""
 
 _NO_PRIO = 0x7FFF_FFFF
-"""Less urgent than any task."""
+"""Priority below that of any task."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaxTrace:
-    """The section in the spare buffer, as the guest described it; zeros before the first."""
+    """The guest's description of the section in the spare buffer; zeros before the first."""
 
     latency: int = 0
     """Its length in ns."""
@@ -89,7 +89,7 @@ class MaxTrace:
     """Address of the code that ended it."""
     cpu: int = 0
     pid: int = 0
-    """Of the task that ended it, or that woke up."""
+    """Pid of the task that ended it, or that woke up."""
     comm: str = ""
     nice: int = 0
     policy: int = 0
@@ -161,7 +161,7 @@ class LatencyTracer:
 
     @property
     def kept(self) -> MaxTrace:
-        """What the guest says about the section in the spare buffer."""
+        """The guest's description of the section in the spare buffer."""
         address = self._address("max_trace")
         data = self._memory.read(address, self._max_trace.itemsize)
         (row,) = np.frombuffer(data, self._max_trace)
@@ -180,7 +180,7 @@ class LatencyTracer:
 
     @property
     def traces_idle(self) -> bool | None:
-        """Whether sleep counts as a latency; None if the kernel does not say."""
+        """Whether sleep counts as a latency; None if the kernel lacks `TRACE_IDLE`."""
         address = self._kallsyms.address(TRACE_IDLE)
         return None if address is None else bool(self._memory.read_int(address, 4))
 

@@ -20,9 +20,8 @@ from ..memento import Restore, attributes
 class FtraceHash:
     """A set of call sites: `ips` is ascending and without duplicates.
 
-    A site whose module was unloaded stays counted in `gone`. So a filter that named only
-    functions of that module goes on matching nothing, and does not become the empty
-    filter, which matches everything.
+    A site whose module was unloaded stays counted in `gone`. So a filter of only that module's
+    functions then matches nothing, instead of becoming the empty filter, which matches everything.
     """
 
     ips: Addresses = field(default_factory=lambda: np.empty(0, np.uint64))

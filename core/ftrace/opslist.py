@@ -57,8 +57,8 @@ class OpsList:
     def write(self, ops: Sequence[FtraceOps], pid_func: int | None, undo: ExitStack) -> None:
         """Make ftrace_ops_list_func call `ops`, at most `FTRACE_OPS_MAX`.
 
-        Those that obey pids are called through `pid_func`, unless it is None. `undo` takes
-        this back.
+        Ops that obey pids are called through `pid_func`, unless it is None. `undo` restores the old
+        table.
         """
         memory = self._memory
         before = memory.read(self.table, FTRACE_OPS_MAX * self._layout.itemsize)

@@ -74,14 +74,14 @@ _BY_GUEST = {
     NMI_ENTER: UpdateMethod.STOP_MACHINE,
     BREAKPOINT: UpdateMethod.BREAKPOINT,
 }
-"""What the guest does for a method; the others need nothing of it."""
+"""The guest's part in a method; the other methods need no help from the guest."""
 
 _STATES = {Act.PREPARE: MultiStop.PREPARE, Act.DISABLE_IRQ: MultiStop.DISABLE_IRQ}
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long a change took that the guest prepared; virtual ns."""
+    """Duration of a change that the guest prepared, in virtual ns."""
 
     method: str
     places: int
@@ -182,8 +182,10 @@ class Performed(NamedTuple):
     """A phase that was performed."""
 
     ns: int
-    """The virtual time at its begin. For `Act.DISABLE_IRQ`, which the guest does not announce, it
-    is the time at which all CPUs have done it."""
+    """Virtual ns at its start.
+
+    `Act.DISABLE_IRQ` starts when all CPUs have done it, because the guest does not announce it.
+    """
     act: Act
     safe: bool
 
@@ -364,8 +366,8 @@ class Patcher:
     ) -> None:
         """Verify all of `edit`, then write it by `method` (default: the patcher's own).
 
-        Only changes `of_sites` have NMIs in the middle. `type` and `targets` are what a report
-        says if a watched change finds other text later.
+        Only changes `of_sites` have NMIs in the middle. If a watched change later finds other text,
+        its report names `type` and `targets`.
 
         Raises `FtraceBug` with nothing written. If anything else ends it early, the text is
         put back.
@@ -398,12 +400,12 @@ class Patcher:
             self._perform(phases_of(edit.reversed(), STOP_MACHINE, self._port.facts)[0])
 
     def _perform(self, phase: Phase, watched: bool = False) -> None:
-        """Write and flush as `phase` says, and let run what it lets run."""
+        """Write and flush as `phase` says, then run the vCPUs that the phase lets run."""
         machine = self._machine
         self._note(phase, machine.now)
         if phase.edit is not None:
             self._under_breakpoint = phase.edit
-        # vCPUs run between two watched phases: until they are told of new text, theirs is stale.
+        # vCPUs run between two watched phases: until they are flushed, their text is stale.
         slow = watched and self.patch is not None and self.patch.watched
         flushed = () if slow and not phase.told else self.flush_cpus
         for write in phase.writes:
@@ -413,7 +415,7 @@ class Patcher:
         for start, end in phase.flushes:
             machine.flush(start, end, self.flush_cpus)
         if watched and self.patch is not None:
-            # A replay may be left while the guest runs: this much is done.
+            # A replay may end while the guest runs: this phase is already done.
             self.patch = replace(self.patch, done=self.patch.done + 1)
         self.nmi_updates += phase.updates
         for cpu in phase.nmis:
@@ -446,13 +448,13 @@ class Patcher:
             raise UsageError("the patch holds all CPUs now: type `patch next` first")
 
     def end_of_command(self) -> None:
-        """Note that further changes no longer become part of a patch that waits."""
+        """Note the end of a command: later changes do not join a waiting patch."""
         if self.patch is not None:
             self.patch = replace(self.patch, joinable=False)
 
     @property
     def joinable(self) -> bool:
-        """Whether a change can become part of the patch that waits."""
+        """Whether a change can join the waiting patch."""
         return self.patch is not None and self.patch.joinable and not self.patch.done
 
     @contextmanager
@@ -462,8 +464,8 @@ class Patcher:
         """Record the changes that are applied in the context, instead of performing them.
 
         Afterwards memory is as it was before, and `patch` waits in front of its first phase; if
-        it is watched, of the first one that writes the watched site. `rollback` returns what
-        takes the whole change back on the host. Further changes are added to a patch that waits.
+        it is watched, of the first one that writes the watched site. `rollback` returns the
+        callbacks that undo the whole change on the host. Further changes join a waiting patch.
         """
         guest = self.obstacle is None
         waits, self._recording = self.patch, []
@@ -489,7 +491,7 @@ class Patcher:
             self._go_to(self.watched_ip)
 
     def _logged(self) -> tuple[Write, ...]:
-        """Return what the host has written since the last edit, which is data."""
+        """Return the data that the host has written since the last edit."""
         found = tuple(Write(*each, DATA) for each in self._log)
         self._log.clear()
         return found
@@ -505,7 +507,7 @@ class Patcher:
         here = (number for number, each in enumerate(patch.phases) if each.covers(ip, size))
         before = next(here, 0)
         while before and patch.phases[before - 1].stopping:
-            before -= 1  # once CPUs stop, none can be led to the site any more
+            before -= 1  # once the CPUs stop, none can reach the site any more
         for _ in range(before):
             self.next()
 
@@ -602,7 +604,7 @@ class Patcher:
             self._pass(until)
 
     def _finish_at_once(self) -> None:
-        """A CPU has oopsed: perform what remains, so that no other one sees half of the change."""
+        """Perform the rest after a CPU has oopsed, so that no other CPU sees half of the change."""
         while self.patch is not None:
             self.patch = self.patch.at_once()
             if self.patch.done == len(self.patch.phases):
@@ -612,7 +614,7 @@ class Patcher:
 
     @contextmanager
     def followed(self, after: Callable[[], None]) -> Iterator[None]:
-        """While the context lasts, a change is one after which the command calls `after`."""
+        """Return a context in which a change is followed by the command's call of `after`."""
         self.after = after
         try:
             yield
@@ -620,7 +622,7 @@ class Patcher:
             self.after = None
 
     def _went_on(self) -> None:
-        """Do what the command does after a change, if `goto` has left it in the middle of that."""
+        """Finish the command's work after a change, if `goto` left the command in its middle."""
         if self.patch is None and self.after is not None:
             after, self.after = self.after, None
             after()
@@ -676,7 +678,7 @@ class Patcher:
         self._note(phase, self._machine.now)
         self._syncing = True
         if self.patch is None or not self.patch.watched:
-            # Nobody looks in between, so all CPUs are told at once.
+            # Nothing runs in between, so all CPUs are flushed at once.
             for start, end in phase.flushes:
                 self._machine.flush(start, end, self.flush_cpus)
         for each in phase.nmis:
@@ -684,7 +686,7 @@ class Patcher:
         return TextPoke.SYNC
 
     def _begin_exit(self, phase: Phase) -> None:
-        """Note once that the guest's CPUs go on."""
+        """Note, once, that the guest's CPUs resume."""
         if self.performed[-1].act is not Act.EXIT:
             self._note(phase, self._machine.now)
 
@@ -698,7 +700,7 @@ class Patcher:
                 self._machine.flush(start, end, (cpu,))
 
     def poked(self, cpu: int) -> None:
-        """Note that the guest has ended the change, as `cpu` says."""
+        """Note that `cpu` reports the end of the change."""
         patch = self.patch
         if patch is None or not patch.guest:
             return
@@ -732,7 +734,7 @@ class Patcher:
         self._machine.flush(cpus=self.flush_cpus)
 
     def _check(self, phase: Phase) -> None:
-        """Raise `FtraceBug` for the first place of `phase` with other text than before it."""
+        """Raise `FtraceBug` for the first place of `phase` whose text has changed before it."""
         memory = self._machine.memory
         written = np.empty(0, np.uint64)
         data: list[tuple[int, int]] = []  # such as a new trampoline

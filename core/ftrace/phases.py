@@ -1,8 +1,8 @@
-"""What a change of text consists of: phases, each of which names its writes and who is told.
+"""The phases of a change of text: each names its writes and the CPUs to flush.
 
 A `Phase` is data. The patcher performs the phases of a change one after the other
-(patch.py), or one at a time while the user watches. Between two phases of one method the CPUs
-are held, of another they run: that is the difference between the methods.
+(patch.py), or one at a time while the user watches. The methods differ in whether the CPUs are held
+or run between two phases.
 
     stop_machine  one phase of writing; no CPU runs meanwhile. If the guest stops its CPUs, a
                   phase for each state of `multi_cpu_stop` around it
@@ -60,7 +60,7 @@ class Act(Enum):
 
 
 STOPPING = frozenset({Act.PREPARE, Act.DISABLE_IRQ, Act.EXIT})
-"""What the guest's stoppers do."""
+"""Phases in which the guest's stoppers (`multi_cpu_stop`) change state."""
 
 
 _WHY = {
@@ -104,8 +104,10 @@ class Write:
     old: Bytes
     new: Bytes
     what: str = SLOTS
-    """One of `SITES`, `SLOTS`, and `DATA` for what belongs to the change without being text,
-    such as the guest's table of users."""
+    """Kind of the write: `SITES`, `SLOTS` or `DATA`.
+
+    `DATA` is for writes that are not text, such as those to the guest's table of users.
+    """
 
     @property
     def text(self) -> bool:
@@ -129,11 +131,11 @@ class Phase:
     method: str
     act: Act
     writes: tuple[Write, ...] = ()
-    """What is written where, in this order."""
+    """The writes, in this order."""
     flushes: tuple[tuple[int, int], ...] = ()
     """Start and end of text whose translated code is flushed after the writes."""
     nmis: tuple[int, ...] = ()
-    """vCPUs that take an NMI then."""
+    """vCPUs that take an NMI in this phase."""
     updates: int = 0
     """Places that an NMI writes (`nmi_update_count`)."""
     runs: bool = False
@@ -151,7 +153,7 @@ class Phase:
 
     @property
     def why(self) -> str:
-        """Say in a sentence why it is safe, or why it is not."""
+        """Sentence that says why it is safe, or why it is not."""
         return _WHY[self.act]
 
     @property
@@ -173,7 +175,7 @@ class Phase:
         return any(each.text and each.covers(address, size) for each in self.writes)
 
     def after(self, address: int, data: bytes) -> bytes:
-        """Return what becomes of `data`, the bytes at `address`."""
+        """Return `data`, the bytes at `address`, as they are after this phase."""
         found = bytearray(data)
         for write in self.writes:
             width = write.new.shape[1]
@@ -194,17 +196,17 @@ class Round:
 
     phases: tuple[Phase, ...]
     before: tuple[Write, ...]
-    """What the host wrote since the last edit."""
+    """Data that the host wrote since the last edit."""
     ips: Addresses
     type: FtraceBugType = FtraceBugType.UPDATE
-    """What a report says if text is not as expected."""
+    """Kind of change that a report names if text is not as expected."""
     targets: Addresses = field(default_factory=lambda: np.empty(0, np.uint64))
     """The address that a report about each of `ips` names."""
 
 
 @dataclass(frozen=True, eq=False)
 class Patch:
-    """A watched change of text: what has been done of it, and what remains."""
+    """A watched change of text: the phases done, and those that remain."""
 
     phases: tuple[Phase, ...]
     rounds: tuple[Round, ...]
@@ -250,7 +252,7 @@ class Patch:
         )
 
     def at_once(self) -> Patch:
-        """Return what remains of it, for the host to do while the guest stands still."""
+        """Return the remaining phases, for the host to perform while the guest stands still."""
         rest = tuple(each for each in self.phases[self.done :] if each.act not in STOPPING)
         return replace(self, phases=self.phases[: self.done] + rest, guest=False)
 
@@ -287,9 +289,9 @@ def phases_of(
 
 
 def merged(rounds: Iterable[Round], rest: Sequence[Write] = ()) -> tuple[Phase, ...]:
-    """Return the phases of several rounds, with the data between them; `rest` comes at the end.
+    """Return the phases of several rounds, with the data between them, then `rest`.
 
-    While the CPUs are held, all of it is one phase.
+    Phases without a run of the CPUs in between become one phase.
     """
     found: list[Phase] = []
     open_ = False  # whether the last one goes on, because no CPU runs in between
@@ -315,7 +317,7 @@ def merged(rounds: Iterable[Round], rest: Sequence[Write] = ()) -> tuple[Phase, 
 
 
 def by_stoppers(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
-    """Return `phases`, all of stop_machine, with what the guest's stoppers do around them."""
+    """Return `phases`, all of stop_machine, with the states of the guest's stoppers around them."""
     method = phases[0].method
     before = Phase(method, Act.PREPARE), Phase(method, Act.DISABLE_IRQ)
     writes = (replace(each, act=Act.RUN) if each.act is Act.ALL else each for each in phases)

@@ -85,7 +85,7 @@ class FtracePids:
 
     @property
     def func(self) -> int | None:
-        """Pointer to the function that checks the task for users that obey pids; None without."""
+        """Pointer to the function that checks tasks for users that obey pids; None without pids."""
         return self._users.entry[PID_FUNC] if self.pids or self.notrace else None
 
     def set(self, pids: Collection[int], notrace: Collection[int]) -> None:

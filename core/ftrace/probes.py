@@ -33,7 +33,7 @@ FUNCTION = "function_trace_probe_call"
 """The guest function of the probes' ops."""
 
 PART = 4
-"""The part of the area for the sites of hashes that the probes of the top array have."""
+"""The top array's probes' part of the area for the sites of hashes."""
 
 Counts = NDArray[np.int64]
 
@@ -50,11 +50,11 @@ class FunctionProbe:
     place: int = 0
     """Guest address of their counts."""
     files: Addresses = field(default_factory=lambda: np.empty(0, np.uint64))
-    """The `struct trace_event_file` of each, for commands of events; else zeros."""
+    """For commands of events, the address of each site's `struct trace_event_file`; else zeros."""
 
 
 class TableArea(Protocol):
-    """Guest memory for tables, written while a vCPU may still read the last ones."""
+    """Guest memory for tables, written while a vCPU may still read the previous ones."""
 
     def write(self, hashes: Sequence[Addresses]) -> list[int]:
         """Write all tables; return the address of each."""

@@ -116,11 +116,11 @@ class Records:
         found: bool = False,
         dead: NDArray[np.bool_] | None = None,
     ) -> slice:
-        """Append the records of the kernel, or of `module` with its stubs; return their rows.
+        """Append records of the kernel, or of `module` with its stubs; return their rows.
 
-        Those that are `dead` get the flag `DISABLED`. Records that were `found` as the
-        kernel ran keep their order, and may be added in several parts. `tramps` maps a target
-        to the guest address of the word that holds the address of its stub.
+        Records that are `dead` get the flag `DISABLED`. Records that were `found` as the kernel ran
+        keep their order, and may be added in several parts. `tramps` maps a target to the guest
+        address of the word that holds the address of its stub.
         """
         number = self._number(module, stubs, found)
         self._tramps[number] = tramps or {}
@@ -177,7 +177,7 @@ class Records:
         return Sites(ips, found, self.compiled[rows].copy())
 
     def _address(self, number: int, stub: ModuleStub) -> int:
-        """Return the address of the stub of that target, as the guest's module has it."""
+        """Return the address of the stub to the target of `stub`, as the guest's module has it."""
         word = self._tramps[number].get(stub.target)
         return stub.address if word is None or self._read_word is None else self._read_word(word)
 
@@ -203,7 +203,7 @@ class Records:
         known = {stub.address: stub for stub in self.stubs}
         for number, stubs in self._stubs.items():
             for stub in stubs:
-                # What the guest's module names must lead to the target, wherever that is.
+                # The stub that the guest's module names must lead to the target, wherever it is.
                 if stub.target in self._tramps[number]:
                     address = self._address(number, stub)
                     known[address] = replace(stub, address=address)
@@ -306,7 +306,7 @@ class Records:
 
 
 def consecutive(rows: NDArray[np.intp] | slice) -> NDArray[np.intp] | slice:
-    """Return `rows` as a slice if each is the next one, which is read several times faster."""
+    """Return consecutive `rows` as a slice, which numpy reads several times faster."""
     if isinstance(rows, slice) or not len(rows) or (rows[1:] - rows[:-1] != 1).any():
         return rows
     return slice(int(rows[0]), int(rows[-1]) + 1)

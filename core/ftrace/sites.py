@@ -30,7 +30,7 @@ from ..facts import FileFacts
 
 
 class Listed(Protocol):
-    """What a list of sites is read with: a port, or facts of an architecture without one."""
+    """The facts needed to read a list of sites: from a port, or for an architecture without one."""
 
     @property
     def facts(self) -> FileFacts:
@@ -52,10 +52,10 @@ PATTERN = "pattern: the longest run of pointers to call sites"
 RELATIVE = ", filled by RELATIVE relocations"
 RELOCATIONS = "relocations against mcount"
 CALLS = "calls of mcount in its code"
-"""How the sites of a file are found."""
+"""Ways to find the sites of a file."""
 
 _BEFORE = 256
-"""Most bytes of nops before a function."""
+"""Maximum bytes of nops before a function."""
 
 _CHUNK = 1 << 20
 """Bytes of code that are searched for calls at a time."""
@@ -72,7 +72,7 @@ class SiteTable:
     size: int
     """Size in bytes."""
     source: str
-    """What says where it is: `SYMBOLS`, `SECTION` or `PATTERN`."""
+    """How the list was located: `SYMBOLS`, `SECTION` or `PATTERN`."""
     others: tuple[SiteTable, ...] = ()
     """The other sections of this name: some compilers make one for each section of code."""
 
@@ -126,7 +126,7 @@ def _inside(port: Listed, image: Image, bases: Mapping[int, int], entries: Addre
         return ips
     nearest = np.searchsorted(known.start, ips, "right")
     last = np.maximum(nearest, 1) - 1
-    # A symbol of kallsyms has no size: all that is known is that its first byte is inside.
+    # A symbol of kallsyms has no size: only its first byte is known to be inside.
     inside = (nearest > 0) & ((ips < known.end[last]) | (ips == known.start[last]))
     gap = known.start[np.minimum(nearest, len(known.start) - 1)] - ips
     inside |= (known.end[last] == known.start[last]) & (gap > np.uint64(_BEFORE))
@@ -225,7 +225,7 @@ def site_table(port: Listed, image: Image, bases: Mapping[int, int]) -> SiteTabl
 
 
 def _searched(image: Image) -> SiteTable | None:
-    """Return the list of a kernel whose symbols are too few to say where it is, or None."""
+    """Return the list of a kernel whose symbols do not say where it is, or None."""
     found = image.searched_list
     section = None if found is None else image.section_of(found[0], sum(found))
     if found is None or section is None:
@@ -241,7 +241,7 @@ def _filled(image: Image, address: int, size: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Functions:
-    """Start and end of each function of a loaded image, ascending; no size if they are equal."""
+    """Start and end of each function of a loaded image, ascending; equal if its size is unknown."""
 
     start: Addresses
     end: Addresses

@@ -34,7 +34,7 @@ class StackUse:
     """An active function and its part of the stack."""
 
     address: int
-    """Where it continues after its current call (`stack_dump_trace`)."""
+    """Address at which it continues after its current call (`stack_dump_trace`)."""
     depth: int
     """Bytes from the top of the stack to the end of its part (`stack_trace_index`)."""
 
@@ -63,7 +63,7 @@ class StackTracer:
 
     @property
     def max_size(self) -> int:
-        """Most bytes of a stack ever in use (`stack_trace_max_size`), 0 at first."""
+        """Maximum bytes of a stack ever in use (`stack_trace_max_size`), 0 at first."""
         if self.ops is None:
             return 0
         return self._memory.read_int(self._ftrace.entry[MAX_SIZE], 8)
@@ -75,8 +75,8 @@ class StackTracer:
     def set_enabled(self, value: int) -> None:
         """Switch the stack tracer on, or with 0 off (`stack_trace_sysctl`).
 
-        Raises `TracefsError` (ENODEV, EBUSY), `MissingSymbolError` and `FtraceBug`; the
-        state does not change then.
+        Raises `TracefsError` (ENODEV, EBUSY), `MissingSymbolError` and `FtraceBug`, after which the
+        state is unchanged.
         """
         if bool(value) != bool(self.enabled):
             if self.ops is None:
@@ -106,7 +106,7 @@ class StackTracer:
             self.ops.filter_hash = self.ops.filter_hash.forget(ips)
 
     def check_stack(self, vcpu: Vcpu, used: int, ip: int) -> None:
-        """Record the stack of `vcpu`, of which `used` bytes (with the tracer's) are in use."""
+        """Record the stack of `vcpu`: `used` bytes are in use, including the tracer's."""
         top = (vcpu.registers.sp | (THREAD_SIZE - 1)) + 1
         found: list[StackUse] = []
         for call in self._callers.of(vcpu, ip):

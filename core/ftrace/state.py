@@ -1,7 +1,7 @@
 """Everything ftrace knows of one call site, at one moment.
 
-The views of a call site, of its path and of its bit fields all read this; none of them
-asks ftrace again.
+The views of a call site, of its path and of its bit fields all read this state, and do not query
+ftrace again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RecordState:
     name: str
     """The function that contains the site."""
     module: str | None
-    """None for the kernel."""
+    """Name of its module; None for the kernel."""
     form: str
     """`NOP`, `ENABLED` or `FAILED`."""
     flags: Flag
@@ -44,13 +44,13 @@ class RecordState:
     compiled: bytes
     """The site's text before ftrace first changed it."""
     lead: bytes
-    """Text before `ip` that ftrace wrote with its first change, and never looks at again."""
+    """Text before `ip` that ftrace wrote with its first change, and never checks again."""
     address: int
     """Where `expected` begins; not always the same as `ip`."""
     expected: bytes
-    """The text that ftrace left there."""
+    """The text that ftrace left at `address`."""
     found: bytes | None
-    """The text that is there now; None if its memory is not mapped."""
+    """The text at `address` now; None if its memory is not mapped."""
     text: bytes | None
     """The whole site as it is now, from `ip`; None if its memory is not mapped."""
     if_enabled: bytes | None

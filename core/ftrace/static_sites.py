@@ -1,11 +1,11 @@
-"""The call sites of a file that is only read: no machine, no port is needed.
+"""The call sites of a file, read without a machine or a port.
 
 A kernel's sites are in its list. A module is not linked: its sections have no addresses, and its
-list consists of relocations. Here its sections follow each other from address 0, so that each
-site has an address of its own, and `place` is section and offset.
+list consists of relocations. So its sections are laid out from address 0, which gives each site a
+distinct address, and `place` is section and offset.
 
-What is at a site is decoded by Capstone. `form` is that text with the name of what it calls, so
-sites of two kernels can be compared.
+Capstone decodes the instructions at a site. `form` is their text with the name of the called
+function, so that sites of two kernels can be compared.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NUMBER = re.compile(r"0x[0-9a-f]+")
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """What reading the sites of a file takes of its architecture."""
+    """The facts of an architecture needed to read a file's sites."""
 
     facts: FileFacts
     call_adjust: Callable[[Addresses], Addresses]
@@ -52,13 +52,13 @@ class StaticSite:
 
     ip: int
     entry: int
-    """The value in the list; `ip` may be the next instruction, or behind a landing pad."""
+    """The value in the list; `ip` may be the next instruction, or that after a landing pad."""
     name: str
-    """The function that contains it; for dead code what available_filter_functions shows."""
+    """The function that contains it; for dead code, the name in available_filter_functions."""
     offset: int
     """Bytes from the start of the function."""
     place: str
-    """In a module section and offset, such as `.text+0x40`; empty in a kernel."""
+    """Section and offset in a module, such as `.text+0x40`; empty in a kernel."""
     text: bytes
     form: str
     """The instructions of `text`, with the name of the function that they call."""
@@ -279,7 +279,7 @@ def _forms(
     entries: Addresses,
     texts: list[bytes],
 ) -> list[str]:
-    """Return the instructions of each site, with names of what they call."""
+    """Return the instructions of each site, with the names of the functions they call."""
     engine = Cs(reader.cs_arch, reader.cs_mode)
     called = _called(image, bases) if image.relocatable else {}
     names = {} if image.relocatable else _names(image)

@@ -56,7 +56,7 @@ class Targets:
     def save(self) -> Restore:
         """Return a function that restores what the sites call and should call.
 
-        Records that were added since stay as they are.
+        Records added since then stay as they are.
         """
         names = ["flags", "tramp", "tramp_en"]
         kept = {name: self._records.table[name].copy() for name in names}
@@ -72,8 +72,8 @@ class Targets:
     def count(self, ops: Sequence[FtraceOps], trampolines: Sequence[int]) -> None:
         """Set in each record the number of `ops` that want it, REGS, and its trampoline.
 
-        No ops gets a record with the flag `DISABLED`.
-        `trampolines` has the address of each ops' own trampoline, 0 for none.
+        Records with the flag `DISABLED` count no ops. `trampolines` has the address of each ops'
+        own trampoline, 0 for none.
         """
         table = self._records.table
         count = np.zeros(len(table), np.uint32)

@@ -101,8 +101,8 @@ class FtraceText:
     def next_phase(self) -> Phase:
         """Perform the next phase of the patch that is under way, and return it.
 
-        Raises `UsageError` without one, `FtraceBug` with everything put back, and `GuestError`
-        if the guest does not come to where it can be performed.
+        Raises `UsageError` without one, `FtraceBug` with everything put back, and `GuestError` if
+        the guest does not reach the state that the phase needs.
         """
         patch, self._refused = self.patcher.patch, None
         try:
@@ -128,7 +128,7 @@ class FtraceText:
         self._raise_refused()
 
     def poke(self, cpu: int) -> int | None:
-        """As `Patcher.poke`; a bug ends the patch, and is raised by whoever waits for it."""
+        """Like `Patcher.poke`, but a bug ends the patch and is raised where it is awaited."""
         patch = self.patcher.patch
         try:
             return self.patcher.poke(cpu)
@@ -146,7 +146,7 @@ class FtraceText:
         return report
 
     def _raise_refused(self) -> None:
-        """Raise the bug that the guest's change has met, if there is one."""
+        """Raise the bug that the guest's change has hit, if any."""
         refused, self._refused = self._refused, None
         if refused is not None:
             raise refused

@@ -123,8 +123,8 @@ class Tracer:
     def plan(self, users: Users, undo: ExitStack) -> Plan:
         """Verify every place that must change for `users`, and return the changes.
 
-        Nothing is written; the records count the new users, which `undo` takes back. The
-        order of the checks is that of the writes. Raises `FtraceBug`.
+        No text is written; the records count the new users, which `undo` reverts. The order of the
+        checks is that of the writes. Raises `FtraceBug`.
         """
         undo.callback(self.targets.save())
         own = self._own_trampolines(users.ops)
@@ -145,7 +145,7 @@ class Tracer:
         return plan
 
     def write(self, plan: Plan, undo: ExitStack) -> None:
-        """Write the changes of `plan`, each of which `undo` takes back.
+        """Write the changes of `plan`; `undo` reverts each of them.
 
         Each edit is verified again, because the guest may run in between. Raises `FtraceBug`.
         """
@@ -173,7 +173,7 @@ class Tracer:
         self.graph = on
 
     def _write_functions(self) -> None:
-        """Tell the tracer where the functions of the records start, if it asks for them."""
+        """Write the start addresses of the records' functions to the tracer, if it has a table."""
         records = self._records
         if FUNCTIONS not in self.entry.symbols or self._generation == records.generation:
             return

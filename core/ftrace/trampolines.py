@@ -36,7 +36,7 @@ PLACE = 512
 """Bytes reserved for each trampoline."""
 
 PLACES = 32 * FTRACE_OPS_MAX
-"""Greatest number of trampolines."""
+"""Maximum number of trampolines."""
 
 _EACH = PAGE_SIZE // PLACE
 _PIECE = 8
@@ -98,7 +98,7 @@ class OpsTrampolines:
     def install(self, trampoline: OpsTrampoline, undo: ExitStack) -> None:
         """Give a trampoline of `ready` to its user, and write it to memory if it is new.
 
-        `undo` takes it from this user again; a new trampoline stays, as a CPU may be inside.
+        `undo` takes it away from this user; a new trampoline stays, because a CPU may be inside.
         """
         number = self._number(trampoline.address)
         if number < len(self._all):
@@ -197,7 +197,7 @@ class OpsTrampolines:
     ) -> OpsTrampoline | None:
         """Return the trampoline of an unregistered user that also suits `ops`.
 
-        Not one of the addresses `taken`.
+        Trampolines at the addresses `taken` are excluded.
         """
         for each in self._all:
             same = each.func == code_of(ops.func) and each.ops.op == ops.op
@@ -209,7 +209,7 @@ class OpsTrampolines:
     def _make(
         self, ops: FtraceOps, taken: Sequence[int], code_of: Callable[[int], int]
     ) -> OpsTrampoline | None:
-        """Return a new trampoline for `ops`, after the ones in memory and those `taken`."""
+        """Return a new trampoline for `ops`, after those in memory and those at `taken`."""
         new = [each for each in taken if self._number(each) >= len(self._all)]
         number = len(self._all) + len(new)
         if number >= PLACES:

@@ -1,4 +1,4 @@
-"""The callbacks that take a change of ftrace back."""
+"""The callbacks that undo a change of ftrace."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The time in which call sites became nops, as `dyn_ftrace_total_info` shows it.
+"""The time spent on turning call sites into nops, as `dyn_ftrace_total_info` shows it.
 
 Linux measures it in `ftrace_update_code()`: at boot, and for each module. No stop_machine() is
 needed there, because no CPU executes these sites yet. The host writes them; the CPU on which the
-guest waits for that spends `PLACE_NS` for each.
+guest waits spends `PLACE_NS` for each site.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """The address map that suits a kernel: where the machine's own areas go.
 
 A port's `AddressMap` is laid out around its teaching kernel, and any other kernel that leaves
-those areas free gets the same one. For a kernel that does not, each area in its way moves to
-the nearest free place that does the same duty: code that the kernel's text can branch to stays
-within reach of all of it, and inside the window that the code model wants; the far area of
-modules stays out of reach; data goes anywhere. How far a branch reaches is asked of the port's
-own encoder.
+those areas free gets the same one. For any other kernel, each area in its way moves to the nearest
+free place that serves the same purpose: code that the kernel's text branches to stays within reach
+of all the text, and inside the window of the code model; the far area of modules stays out of
+reach; data goes anywhere. The port's own encoder says how far a branch reaches.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ CALLS = OFFSET + AREA
 """Bytes for calls by the machine: stacks, strings and buffers."""
 
 COLOUR = 0x2_0000
-"""Bytes from such a boundary to a moved tracer, a multiple of 64 kB.
+"""Bytes from a boundary of `STEP` to a moved tracer, a multiple of 64 kB.
 
 Pages at round addresses share their entry of the engine's TLB with others that are in use at
 each traced call.
@@ -49,13 +48,14 @@ Wanted = Callable[[int, int], bool]
 
 @dataclass(eq=False)
 class _Space:
-    """The address space, with what is taken."""
+    """The address space, with its occupied ranges."""
 
     low: int
     high: int
     taken: list[tuple[int, int]] = field(default_factory=list)
 
     def free(self, start: int, end: int) -> bool:
+        """Return whether nothing occupies [start, end)."""
         return (
             self.low <= start
             and end <= self.high
@@ -71,7 +71,7 @@ class _Space:
         return -1
 
     def _gaps(self, size: int, shift: int) -> Iterator[int]:
-        """Yield a place after and one before everything that is taken."""
+        """Yield a place after and a place before each occupied range."""
         for first, last in [*self.taken, (self.high, self.low)]:
             yield -(-last // STEP) * STEP + shift
             yield (first - size - shift) // STEP * STEP + shift
@@ -153,7 +153,7 @@ def fitted(port: Port, image: Image) -> Port:
 
 
 def areas(port: Port) -> dict[str, tuple[int, int]]:
-    """Return start and end of the areas in which the machine puts other things, by name."""
+    """Return start and end of the machine's own areas, by name."""
     area = port.facts.map
     return {
         "the area of modules": (area.modules, area.modules_end),

@@ -1,4 +1,4 @@
-"""Symbols of everything that is loaded: kernel, entry code, modules.
+"""The symbols of all loaded images: kernel, entry code, modules.
 
 Each loaded image adds its symbol table and removes it when it is unloaded. Looking up many
 addresses is one binary search, because a trace needs thousands.
@@ -26,12 +26,12 @@ class _Merged:
 
     start: NDArray[np.uint64]
     limit: NDArray[np.uint64]
-    """The end of what each symbol is in."""
+    """End address of the section that contains each symbol."""
     name: NDArray[np.object_]
     function: NDArray[np.bool_]
     table: NDArray[np.intp]
     end: NDArray[np.uint64]
-    """Where each symbol ends: at the next one, or at its limit."""
+    """End address of each symbol: the next symbol, or its limit."""
     found: dict[int, Symbol] = field(default_factory=dict)
     """The symbols that were looked up, by row."""
 
@@ -87,7 +87,7 @@ class Kallsyms:
         return None
 
     def addresses(self, name: str) -> list[int]:
-        """Return the addresses of all symbols `name`, those of the tracer left out."""
+        """Return the addresses of all symbols `name`, except the tracer's."""
         return [
             int(table.address[row])
             for owner, table in self._tables
@@ -169,7 +169,7 @@ class Kallsyms:
     def text(self, pointer_size: int) -> str:
         """Return the content of /proc/kallsyms: `address type name`, and the module if any.
 
-        The type is T for functions and D for all else: whether a symbol is local is not kept.
+        The type is T for functions and D for all others; the tables do not record local symbols.
         """
         merged = self._all()
         width, lines = 2 * pointer_size, []

@@ -1,8 +1,8 @@
-"""A kernel that does not boot: CPU 0 gets what boot code would have set first.
+"""A kernel that does not boot: CPU 0 gets the state that early boot code would have set.
 
-Functions that need no more than a stack, the current task and per-CPU data then run as they
-are: alternatives, static calls, static keys and retpolines stay as compiled, which is what they
-are until the boot gets to them.
+Functions that need only a stack, the current task and per-CPU data then run unchanged.
+Alternatives, static calls, static keys and retpolines stay as compiled, as they are before the boot
+patches them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LoadedKernel:
 
 
 def prepare(machine: Machine, kernel: LoadedKernel) -> None:
-    """Give every vCPU what `Port.unbooted` says, counters of virtual time, and no hardware."""
+    """Give every vCPU the state of `Port.unbooted`, counters of virtual time, and no hardware."""
     values = machine.port.unbooted(kernel)
     for vcpu in machine.vcpus:
         vcpu.set_controls(values)

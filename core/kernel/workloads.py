@@ -15,7 +15,7 @@ from .kallsyms import Kallsyms
 TABLE = "workloads"
 NAME_SIZE = 16
 MOST = 256
-"""Entries read at most: the table is the guest's, and may lack its terminator."""
+"""Maximum number of entries read: the guest's table may lack its terminator."""
 
 
 def workload_names(memory: Memory, kallsyms: Kallsyms) -> list[str]:

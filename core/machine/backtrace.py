@@ -60,7 +60,7 @@ class TracedReturn:
 def backtrace(
     vcpu: Vcpu, memory: Memory, port: Port, symbols: Names, end: int, most: int | None = None
 ) -> list[ReturnAddress]:
-    """Return the return addresses from the stack pointer of `vcpu` up to `end`, at most `most`."""
+    """Return at most `most` return addresses, from the stack pointer of `vcpu` up to `end`."""
     size = port.facts.pointer_size
     start = vcpu.registers.sp + -vcpu.registers.sp % size
     words = _words(memory, start, end)

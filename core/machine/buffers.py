@@ -34,7 +34,7 @@ class Buffers:
         self._strings: dict[bytes, int] = {}
 
     def save(self) -> Restore:
-        """Return a function that restores which buffers exist, after the machine's memory."""
+        """Return a function that restores the list of buffers; call it after restoring memory."""
         return attributes(self, "_sizes", "_strings")
 
     @property

@@ -26,12 +26,12 @@ counts the block:
     executed[address % sizeof(executed)] = 1;
 
 The deadline is compared before the block is counted, so the total does not depend on where
-slices end. While nothing happens between two slices, the next one begins at once (`follow`): the
-engine would stop and start again only to go on. An interrupt that is due while the guest has them
-disabled waits for the end of another slice. A block that follows the last one in memory may be
-the delay slot of its branch, if a page or a long block has ended between the two: then the slot
-must run before the next slice. `control`, the two CPU-local pages and `executed` are consecutive
-host memory, so one pointer reaches all of them:
+slices end. If nothing happens between two slices, the next one begins at once (`follow`), which
+saves a stop and a start of the engine. An interrupt that is due while the guest has them disabled
+waits for the end of another slice. A block that follows the last one in memory may be the delay
+slot of its branch, if a page or a long block has ended between the two: then the slot must run
+before the next slice. `control`, the two CPU-local pages and `executed` are consecutive host
+memory, so one pointer reaches all of them:
 
     +0      control   u64 ticks, u64 deadline, address of uc_emu_stop, u64 block, u64 size,
                       u64 limit, u64 slice, u64 due, u64 slots; host byte order
@@ -65,7 +65,7 @@ _TICKS, _DEADLINE, _STOP, _BLOCK, _SIZE, _LIMIT, _SLICE, _DUE, _SLOTS = range(9)
 # Words of the local page, as machine.h has them.
 _STOP_REQUEST, _IRQS_DISABLED = 0, 3
 _LONG_BLOCK = 480
-"""Bytes in each block that the engine ends for its length: 121 `lwr`s have the most operations."""
+"""Least bytes of a block that the engine ends for its length: `lwr` takes the most operations."""
 EXECUTED = 1 << 18
 """Size of `executed`, as the hooks in `hosts/` have it."""
 

@@ -3,12 +3,12 @@
 - Some need hardware that the machine does not have: a port I/O, a write of a page table register
   or a wait for an interrupt has no effect in the emulator, and the code after it would run on with
   a wrong result. A vCPU stops before such an instruction.
-- Some read a counter or random bits: the emulator answers with those of the host, so two runs
-  would differ, or always with the same value. The instruction after it finds a number in the
-  registers instead that is made of the virtual time.
+- Some read a counter or random bits: the emulator returns the host's, so that two runs differ, or
+  always the same value. The next instruction instead finds in the registers a number derived from
+  virtual time.
 
-The engine reports each block that it translates, before the block runs first, and the text of its
-instructions tells. Then they get hooks. Code that is translated already costs nothing.
+The engine reports each block that it translates, before the block first runs. The text of its
+instructions shows which ones need a hook. Code that is already translated costs nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WORD = (1 << 64) - 1
 
 
 class CodeWatch:
-    """The places of such instructions that one engine has come to, and the hooks there."""
+    """The addresses of such instructions that one engine has translated, and their hooks."""
 
     def __init__(self, uc: Uc, engine: Engine, memory: Memory, ticks: Sequence[int]) -> None:
         """`ticks[0]` is the virtual time in ns."""
@@ -75,7 +75,7 @@ class CodeWatch:
         return bool(new) and self.reached is None
 
     def text(self, address: int) -> str:
-        """Return the instruction at one of the places."""
+        """Return the text of the instruction at the hooked `address`."""
         return self._hooks[address][1]
 
     def forget(self) -> None:
@@ -86,7 +86,7 @@ class CodeWatch:
         self._hooks.clear()
 
     def settle(self) -> None:
-        """Give the registers of the last read their value, if the read was the last step."""
+        """Set the registers of the last counter read, if the read was the last step."""
         counter, self._read = self._read, None
         if counter is None:
             return

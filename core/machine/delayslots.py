@@ -1,13 +1,13 @@
-"""Delay slots: a branch and the next instruction belong together, which the engine may forget.
+"""Delay slots: a branch and the next instruction belong together, but the engine may separate them.
 
 On architectures with delay slots, the engine keeps a word of its own: whether the next
 instruction is in a delay slot, and where the branch goes. This word is wrong or hidden in two
 cases:
 
-- If memory is accessed that is not in the engine's TLB, the engine looks up what it was
-  translating, to restore pc. This marks the word as if the engine stood between a branch and
-  its slot. The engine would then run the branch's target as the slot. So this module removes
-  the mark after each such access. It is issue 2272 of Unicorn, present in 2.1.4. A hook on
+- If an access misses the engine's TLB, the engine retranslates the block to restore pc. This marks
+  the word as if the engine stood between a branch and its slot. The engine would then run the
+  branch's target as the slot. So this module removes the mark after each such access. It is issue
+  2272 of Unicorn, present in 2.1.4. A hook on
   memory has the same effect at each access, so it must call `forget`.
 - A branch at the end of a page also ends a block. A stop before the next block is then
   between branch and slot, which pc does not show. Only the slot may run there.
@@ -65,7 +65,7 @@ class _Mark(ctypes.Structure):
 
 
 class DelaySlots:
-    """The word of one engine about delay slots."""
+    """The delay-slot word of one engine."""
 
     def __init__(self, uc: Uc, branches: Branches, *, native: bool) -> None:
         """Hook `uc`, with machine code if `native` and the host allows it.

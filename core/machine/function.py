@@ -23,7 +23,7 @@ def function_at(facts: Facts, memory: Memory, names: Names, pointer: int) -> Fun
     """Return the code and the TOC pointer that `pointer` leads to.
 
     The address of code leads to itself, with the TOC pointer of its function. Code without a
-    descriptor, such as the entry code, belongs to the kernel. Raises `MemoryFault` for a
+    descriptor, such as the entry code, uses the kernel's TOC pointer. Raises `MemoryFault` for a
     descriptor that is not mapped.
     """
     toc = facts.abi.toc

@@ -23,7 +23,7 @@ STACK = "host stack"
 STACK_SIZE = 15 * PAGE_SIZE
 
 HOME = "host return"
-"""The page after it, to whose start such a call returns."""
+"""Name of the page to whose start such a call returns."""
 
 
 class Host(Protocol):

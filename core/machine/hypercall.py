@@ -62,7 +62,7 @@ class Host(Protocol):
 
 
 class GuestFault(Exception):
-    """A call the machine cannot do; its text heads the oops. Never leaves the machine."""
+    """A call that the machine cannot do; its text heads the oops. The machine catches it itself."""
 
 
 def dispatch(machine: Host, vcpu: Vcpu) -> None:
@@ -172,7 +172,7 @@ def _trace_control(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
 
 
 def _pid_follow(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
-    """Note that a task was forked by another, or has ended."""
+    """Note that a task has forked another one, or has ended."""
     pid, parent, _, _ = arguments
     machine.services.pid_follow(pid, parent)
     return 0
@@ -188,7 +188,7 @@ def _trace_stack(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
 
 
 def _stack_max(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
-    """Report a new maximum of stack use, as far as the guest knows."""
+    """Report what the guest takes for a new maximum of stack use."""
     used, ip, *_ = arguments
     machine.services.stack_max(vcpu, used, ip)
     return 0

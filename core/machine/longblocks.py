@@ -3,9 +3,9 @@
 The engine translates code a block at a time, and a block ends at a branch or at the end of a
 page. On some architectures (`LongBlocks`) each instruction takes one of the translator's 512
 temporaries and does not give it back. If no branch comes in time, the engine overwrites its own
-memory and kills the process. But a block also ends when it has been translated to a
-certain number of operations. A hook on each instruction makes more of them, so that the block ends
-before the temporaries do. So each long run has a hook that does nothing.
+memory and kills the process. But a block also ends after a certain number of translated operations.
+A hook on an instruction adds operations, so the block ends before the temporaries run out. So every
+instruction of a long run has a hook that does nothing.
 
 The pages are searched again after each change by the host. The guest cannot change code, except
 in memory that is both writable and executable, as some kernels are linked. All instructions

@@ -2,7 +2,7 @@
 
 The scheduler decides which vCPU runs when (scheduler.py). Interrupts are delivered between
 slices, and a slice ends early if one falls due, so they come at their virtual time to the
-block. An idle vCPU costs nothing: its time jumps to its next interrupt.
+block. An idle vCPU costs nothing: its clock jumps to its next interrupt.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Machine:
     # Running
 
     def start(self, entry: int, stack: int | None = None) -> None:
-        """Have vCPU 0 begin the function `entry`, interrupts off, on `stack` if one is given."""
+        """Start vCPU 0 at the function `entry` with interrupts off, on `stack` if given."""
         vcpu = self.vcpus[0]
         abi = self.port.facts.abi
         function = function_at(self.port.facts, self.memory, self.symbols, entry)
@@ -155,7 +155,7 @@ class Machine:
         return True
 
     def deliver(self, vcpu: Vcpu) -> bool:
-        """Deliver the interrupt that is due, if any. Return False if that killed the vCPU."""
+        """Deliver the interrupt that is due, if any. Return False if this killed the vCPU."""
         if vcpu.interrupts.nmi_due(vcpu.ticks):
             return self._deliver_nmi(vcpu)
         if vcpu.interrupts.next() > vcpu.ticks or vcpu.local["irqs_disabled"]:
@@ -176,8 +176,8 @@ class Machine:
     def send_nmi(self, cpu: int, at: int = 0, period: int = 0) -> None:
         """Deliver an NMI to vCPU `cpu` at virtual time `at` (ns), or now if that has passed.
 
-        With `period` (ns), deliver another each time it has passed; late ones come once. This
-        replaces the NMI that is due, if any. Raises `GuestError` if the kernel handles no NMIs.
+        With `period` (ns), repeat it that often; missed NMIs are delivered once. Replaces the
+        pending NMI, if any. Raises `GuestError` if the kernel handles no NMIs.
         """
         vcpu = self._takes_nmis(cpu)
         vcpu.interrupts.nmi = max(at, vcpu.ticks)
@@ -191,7 +191,7 @@ class Machine:
         self._takes_nmis(cpu).interrupts.nmi_in_change = True
 
     def cancel_nmi(self, cpu: int) -> None:
-        """Deliver no more NMIs to vCPU `cpu`; one that is running ends."""
+        """Deliver no more NMIs to vCPU `cpu`; a running one still ends."""
         interrupts = self._vcpu(cpu).interrupts
         interrupts.nmi, interrupts.nmi_period, interrupts.nmi_in_change = None, 0, False
 
@@ -201,7 +201,7 @@ class Machine:
         return any(vcpu.interrupts.nmi_period == interrupt.WATCHDOG_NS for vcpu in self.vcpus)
 
     def set_nmi_watchdog(self, on: bool) -> None:
-        """Deliver NMIs to each running vCPU as the watchdog of Linux does, or no more of them.
+        """Start or stop the NMIs that Linux's watchdog delivers to each running vCPU.
 
         Raises `GuestError` if the kernel handles no NMIs.
         """
@@ -222,11 +222,11 @@ class Machine:
         return vcpu
 
     def nmis_in_change(self) -> Sequence[int]:
-        """Return the vCPUs that take an NMI in the middle of a change of text."""
+        """Return the vCPUs that take an NMI in the middle of the next change of text."""
         return [vcpu.number for vcpu in self.vcpus if vcpu.interrupts.nmi_in_change]
 
     def take_nmi(self, cpu: int) -> None:
-        """Run vCPU `cpu` for one NMI only, from where it is, although it is stopped."""
+        """Run vCPU `cpu`, although it is stopped, for the length of one NMI."""
         vcpu = self._vcpu(cpu)
         interrupts = vcpu.interrupts
         interrupts.nmi_in_change = False
@@ -311,7 +311,7 @@ class Machine:
         self._die(vcpu, Fault(access, detail=trap.meaning))
 
     def _probed(self, vcpu: Vcpu, ip: int) -> bool:
-        """Have the guest handle the breakpoint at `ip`. Return False if it is none of a kprobe."""
+        """Have the guest handle the breakpoint at `ip`. Return False if it is not a kprobe's."""
         probes, entry = probes_of(self.port), self.symbols.address(interrupt.TRAP_ENTRY, TRACER)
         if probes is None or entry is None or not self.services.kprobe(ip):
             return False
@@ -322,7 +322,7 @@ class Machine:
         return True
 
     def _trapped_at(self, vcpu: Vcpu, number: int) -> int:
-        """Return where `vcpu` raised trap `number`, if the engine does not say."""
+        """Return the address at which `vcpu` raised trap `number`."""
         address, size = vcpu.block
         try:
             block = self.memory.read(address, size)
@@ -390,7 +390,7 @@ class Machine:
         self._vcpu(cpu).registers.write(values)
 
     def take_time(self, cpu: int, ns: int) -> int:
-        """Have `ns` of virtual time pass on vCPU `cpu`; return its time."""
+        """Advance the clock of vCPU `cpu` by `ns`; return its virtual time in ns."""
         vcpu = self._vcpu(cpu)
         vcpu.ticks += ns
         return vcpu.ticks

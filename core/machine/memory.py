@@ -127,7 +127,7 @@ class Memory:
         return tuple(self._regions)
 
     def observe(self, on_map: Observer, on_unmap: Observer) -> None:
-        """Call `on_map` for each region there is and will be, `on_unmap` before one is removed."""
+        """Call `on_map` for every present and future region, `on_unmap` before one is removed."""
         for region in self._regions:
             on_map(region)
         self._on_map.append(on_map)
@@ -141,7 +141,7 @@ class Memory:
         self._on_text.append(on_text)
 
     def reserve(self, address: int, size: int, name: str) -> None:
-        """Reserve a range that each vCPU maps to something of its own."""
+        """Reserve a range that each vCPU maps to pages of its own."""
         self._check_free(address, size)
         self._reserved.append((address, address + size, name))
 
@@ -203,7 +203,7 @@ class Memory:
         return self._regions[row]
 
     def _around(self, address: int, size: int) -> Region | None:
-        """Return the region with all of the range in it, or None; None if pages are protected."""
+        """Return the region that contains the range, or None; None if pages are protected."""
         row = bisect_right(self._starts, address) - 1
         if row < 0 or size < 0 or address + size > self._ends[row] or self._protections:
             return None
@@ -307,7 +307,7 @@ class Memory:
         return found, readable
 
     def writable(self, addresses: Addresses, width: int) -> NDArray[np.bool_]:
-        """Return at which of n addresses `scatter` can store `width` bytes."""
+        """Return whether `scatter` can store `width` bytes at each of n addresses, as bool[n]."""
         writable = np.zeros(len(addresses), np.bool_)
         for _, rows, _ in self._rows(np.asarray(addresses, np.uint64), width, writing=True):
             writable[rows] = True
@@ -410,7 +410,8 @@ class Memory:
 def _items(data: NDArray[np.uint8], width: int) -> NDArray[np.void]:
     """Return an array whose items are `width` bytes each.
 
-    Those of a region begin at each of its bytes and overlap; those of a table are its rows.
+    In a region (1-D), an item begins at each byte, so items overlap; in a table (2-D), each row is
+    an item.
     """
     if data.ndim == 1:
         return np.ndarray((len(data) - width + 1,), f"V{width}", data, strides=(1,))

@@ -4,8 +4,7 @@ What the kernel's die() prints is up to the architecture (`Port.oops`). The data
 the same everywhere: the registers, the code around pc, and the return addresses on the stack
 (backtrace.py).
 
-This state may be arbitrarily broken, so nothing here assumes that
-any address can be read.
+This state may be arbitrarily broken, so nothing here assumes that any address can be read.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class PageProtections:
     def allowed(
         self, addresses: NDArray[np.uint64], width: int, *, writing: bool
     ) -> NDArray[np.bool_]:
-        """Return at which of n addresses `width` bytes can be read, or written."""
+        """Return whether `width` bytes at each of n addresses can be read, or written: bool[n]."""
         allowed = np.ones(len(addresses), np.bool_)
         for page, protection in self._pages.items():
             if writing or protection is Protection.NONE:

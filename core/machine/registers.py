@@ -25,13 +25,13 @@ class Batch:
         self._pointers = (ctypes.c_void_p * count)(*(base + 8 * row for row in range(count)))
 
     def read(self) -> list[int]:
-        """Return their values, in order."""
+        """Return the values of the registers, in order."""
         ctypes.memset(self._values, 0, 8 * self._count)  # narrow registers fill only a part
         uclib.uc_reg_read_batch(self._handle, self._numbers, self._pointers, self._count)
         return list(self._values)
 
     def write(self, values: Sequence[int]) -> None:
-        """Set all of them, in order."""
+        """Set all registers, in order."""
         self._values[:] = [*values]
         uclib.uc_reg_write_batch(self._handle, self._numbers, self._pointers, self._count)
 

@@ -25,7 +25,7 @@ from .host_call import Host
 from .vcpu import State, Vcpu
 
 ARGUMENTS = 6
-"""Arguments that `host_request.argument` has room for."""
+"""Maximum number of arguments in `host_request.argument`."""
 
 LIMIT_NS = 10_000_000_000
 """Default limit for a call or a workload, in virtual ns."""
@@ -37,7 +37,7 @@ _CALL_AS_CLIENT = "call_as_client"
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A process outside of the guest, for which the guest does something."""
+    """A process outside the guest, on whose behalf the guest runs a call."""
 
     pid: int
     comm: str
@@ -91,7 +91,7 @@ class Requests:
         return self._wait(sequence, "the call", limit_ns)
 
     def call_as_client(self, function: int, arguments: Sequence[int], comm: str) -> int:
-        """As `call`, but in a task with the pid and the name of `client`, if there is one."""
+        """Like `call`, but in a task with the pid and name of `client`, if it is set."""
         client, entry = self.client, self._host.symbols.address(_CALL_AS_CLIENT)
         if client is None or entry is None or self._address() is None:
             return self.call(function, arguments, comm)
@@ -106,11 +106,11 @@ class Requests:
         return self._wait(self._fill_workload(name, count), f"workload {name}", limit_ns)
 
     def start_workload(self, name: str, count: int = 1) -> Callable[[], str | None]:
-        """Start a workload. Return a function that says once that it has ended.
+        """Start a workload. Return a function that reports its end, once, as a text.
 
-        A workload that is still running is not started again: the function is about its end.
-        Raises `UsageError` while another one is running, and `GuestError` in a kernel that
-        serves no requests or has stopped.
+        A workload that is still running is not started again: the function reports its end. Raises
+        `UsageError` while another one is running, and `GuestError` in a kernel that serves no
+        requests or has stopped.
         """
         started = self.started
         if started is None or not self._runs(started):

@@ -10,12 +10,12 @@ slices follow each other without a stop of the engine (`_slices`).
 the host's time. The slices before and after it are the same as without it.
 
 A run can also stop before an instruction (`run_to`), in the middle of a block and of a
-slice. The clock then says what has really run. The next run counts the rest of the block and
-resumes the slice. So such a run is the same slices and the same bytes, timestamps included,
-as one without the stop.
+slice. The clock then shows the time of the instructions that ran. The next run counts the rest of
+the block and resumes the slice. So such a run is the same slices and the same bytes, timestamps
+included, as one without the stop.
 
-A replay may stop even inside a command of the host (`replay`): a `Horizon` is a time of one
-vCPU, and `Arrived` leaves whatever the host does when that time comes.
+A replay may stop even inside a command of the host (`replay`): a `Horizon` is a time of one vCPU,
+and at that time `Arrived` is raised through whatever the host is doing.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ OOPS_GRACE_NS = 1_000_000_000
 """Grace period, in virtual ns, for a run to finish after a vCPU has oopsed."""
 
 _LATE_NS = 4 * TICK_NS
-"""Virtual ns that turns follow each other while interrupts are due but disabled."""
+"""Virtual ns for which turns follow each other while interrupts are due but disabled."""
 
 STOPS_A_TURN = 500
-"""Calls and traps the machine answers in one turn, so that `stop` never waits for long."""
+"""Maximum number of calls and traps answered in one turn, so that `stop` never waits for long."""
 
 BRIEF_NS = 2_000
-"""Virtual ns of a turn while CPUs wait for each other: a wait ends that late at most."""
+"""Virtual ns of a turn while CPUs wait for each other: the longest delay of the end of a wait."""
 
 RETURN_NS = 5_000_000
-"""Virtual ns in which a task comes back to where its vCPU was kept; else it is not waited for."""
+"""Virtual ns to wait for a task to come back to the place where its vCPU was kept."""
 
 _STEP_NS = 64
 """Virtual ns of a turn in `run_while`: a few blocks."""
@@ -61,11 +61,11 @@ class Turn:
     deadline: int
     """Virtual ns at which it ends."""
     stops: int = STOPS_A_TURN
-    """Calls and traps that the machine still answers in it."""
+    """Calls and traps that the machine may still answer in it."""
 
 
 class Arrived(Exception):
-    """A replay has come to its horizon. No error: the caller of `Scheduler.replay` expects it."""
+    """A replay has come to its horizon. `Scheduler.replay` catches it: it is not an error."""
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class Held:
 
     @property
     def here(self) -> bool:
-        """Whether it is there, and another task can run there at once."""
+        """Whether the vCPU is at its place, and can run another task at once."""
         registers, local = self.vcpu.registers, self.vcpu.local
         return (
             registers.pc == self.pc
@@ -101,14 +101,14 @@ class Wait:
     places: frozenset[int]
     wanted: Callable[[Vcpu], bool]
     went_on: Callable[[], None]
-    """Called at its end if that comes in another run, since a replay has ended before it."""
+    """Called when the wait ends in a later run, because a replay stopped before its end."""
 
 
 @dataclass(slots=True)
 class Horizon:
     """The end of a replay: the first block of vCPU `cpu` that starts at or after `time`.
 
-    If the vCPU sleeps then, or has stopped, it is when no vCPU has anything left to do before
+    If the vCPU sleeps then, or has stopped, the end is when no vCPU has anything left to do before
     `time`. From `watch` on, `visit` is called when a vCPU is about to execute one of `places`.
     Times are virtual ns.
     """
@@ -124,7 +124,7 @@ class Horizon:
 
     @property
     def next(self) -> int:
-        """When it next needs to act: to begin to watch, or at its end."""
+        """Virtual ns at which to act next: to begin to watch, or to arrive."""
         return self.time if self.watching or not self.places else self.watch
 
 
@@ -193,7 +193,7 @@ class Scheduler:
 
     @property
     def now(self) -> int:
-        """Virtual ns: the time of the vCPU with the highest time, or the end of an idle run."""
+        """Highest virtual time of any vCPU in ns, or the end of an idle run if later."""
         return max(self._reached, *(vcpu.ticks for vcpu in self._vcpus))
 
     @property
@@ -203,11 +203,11 @@ class Scheduler:
 
     @property
     def standstill(self) -> str:
-        """Why no vCPU can run, as a clause."""
+        """Clause that says why no vCPU can run."""
         return f"no CPU is running{self._not_booted}"
 
     def not_running(self, cpu: int) -> GuestError:
-        """Return the error for something that vCPU `cpu` would have to run for."""
+        """Return the error for an action that needs vCPU `cpu` to run."""
         return GuestError(f"CPU {cpu} is not running{self._not_booted}")
 
     @property
@@ -224,8 +224,8 @@ class Scheduler:
     def run_until(self, done: Callable[[], bool], limit_ns: int, what: str) -> None:
         """Run until `done()` holds at the end of a slice; `what` is named in errors.
 
-        `done()` must depend on what hypercalls and faults change: slices in which none of them
-        comes may follow each other unseen.
+        `done()` may depend only on state that hypercalls and faults change: it is not called
+        between slices without one.
 
         Raises `GuestHang` after `limit_ns` of virtual time, `GuestOops` or `GuestError` if no
         vCPU is left to get there, `GuestInterrupted` on `stop`.
@@ -261,9 +261,9 @@ class Scheduler:
     ) -> Vcpu:
         """Run until a vCPU for which `wanted` holds is at one of `places`, and return it.
 
-        A vCPU that is at a place now counts when it comes there again. `what` is named in
-        errors; `ended` may return why no vCPU will get there any more. Raises `GuestOops` if a
-        vCPU oopses first, `GuestError` after `limit_ns` of virtual time, and
+        A vCPU that is at a place now counts only when it comes there again. `what` is named in
+        errors; `ended` may return the reason why no vCPU will get there any more. Raises
+        `GuestOops` if a vCPU oopses first, `GuestError` after `limit_ns` of virtual time, and
         `GuestInterrupted` on `stop`.
         """
         oopses = self._guest.oopses
@@ -342,7 +342,7 @@ class Scheduler:
         return self._found
 
     def _waited(self) -> bool:
-        """Whether what `run_beside` waits for has come."""
+        """Whether the condition of `run_beside` holds."""
         assert self._wait is not None
         if not self._found and not self._wait.done():
             return False
@@ -352,7 +352,7 @@ class Scheduler:
         return self.now >= self._patience
 
     def _end_wait(self) -> None:
-        """Have the vCPU that was kept stand where it is, and take turns as usual."""
+        """Release the vCPU that was kept, which takes turns as usual again."""
         held = self._held
         self._wanted, self._places, self._held, self._wait = _nowhere, (), None, None
         self._slice, self._open = SLICE_NS, None
@@ -364,7 +364,7 @@ class Scheduler:
             self._away = held
 
     def _hold(self, worker: int | None) -> None:
-        """Keep the vCPU that stands at a place there from now on, unless it runs `worker`."""
+        """Keep the vCPU that stands at a place from moving on, unless it runs `worker`."""
         turn, self._open, self._held = self._open, None, None
         number = self.stands if turn is None else turn.vcpu.number
         if number is None:
@@ -429,7 +429,7 @@ class Scheduler:
     def take_turns(self, done: Callable[[], bool], target: int) -> bool:
         """Take turns until `done`, or until all vCPUs have reached `target` (virtual ns).
 
-        Return True if `stop` ended it before.
+        Return True if `stop` ended it earlier.
         """
         self.begin()
         self.stands = self._away = None
@@ -476,10 +476,10 @@ class Scheduler:
     ) -> bool:
         """Run one slice of `ns` of `vcpu` (default: the usual length).
 
-        The turns after it come at once, before `target` (virtual ns) and until `done()`, if
-        nothing else happens between them. Return False if `stop` was called meanwhile.
-        A host call ends where the engine halts at `halt_at`: the vCPU does not go idle, and the
-        others have no turns until then.
+        Its next turns follow at once, before `target` (virtual ns) and until `done()`, if nothing
+        else happens between them. Return False if `stop` was called meanwhile. A host call ends
+        where the engine halts at `halt_at`: the vCPU does not go idle, and the others have no turns
+        until then.
         """
         if vcpu.state is State.IDLE and not self._guest.wake(vcpu):
             return True
@@ -493,7 +493,7 @@ class Scheduler:
     def _slices(self, vcpu: Vcpu, target: int, alone: bool) -> Slices:
         """Return the turns of `vcpu` between which nothing would happen, up to `target`.
 
-        `alone`: no other vCPU has turns, whatever it waits for.
+        `alone` means that no other vCPU gets turns meanwhile.
         """
         if self._horizon is not None or self._wait is not None or self._slice != SLICE_NS:
             return Slices()
@@ -572,10 +572,10 @@ class Scheduler:
     # Replays
 
     def replay(self, horizon: Horizon, action: Callable[[], None]) -> bool:
-        """Do `action`, which runs the machine, up to `horizon`. Return whether it came there.
+        """Do `action`, which runs the machine, up to `horizon`. Return whether it got there.
 
-        What `action` does when it is left early is not undone: restore a state that
-        `horizon.arrive` has saved.
+        An `action` that is left early is not undone: restore a state that `horizon.arrive` has
+        saved.
         """
         self._horizon = horizon
         try:
@@ -598,7 +598,7 @@ class Scheduler:
             horizon.visit(vcpu)
 
     def _check_horizon(self, wake: int | None) -> None:
-        """Act on the horizon if nothing runs before it: the next turn is at `wake`, or never.
+        """Act on the horizon if the next turn, at `wake` (None: never), is not before it.
 
         A run that ends before it does not count: what comes next may wake a vCPU.
         """
@@ -607,7 +607,7 @@ class Scheduler:
             self._act(horizon, None)
 
     def _act(self, horizon: Horizon, turn: Turn | None) -> None:
-        """Begin to watch, or arrive. `turn` is the turn that has come there."""
+        """Begin to watch, or arrive. `turn` is the turn that got there, if any."""
         self._open = turn
         if horizon.watching or not horizon.places:
             horizon.arrive()
@@ -652,7 +652,7 @@ class Scheduler:
             self._held.vcpu.hold()
 
     def _no_wait(self) -> None:
-        """Forget what `run_beside` waits for."""
+        """Cancel the wait of `run_beside`."""
         if self._wait is not None:
             self._held = None
             self._end_wait()

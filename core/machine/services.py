@@ -33,18 +33,18 @@ class Services(Protocol):
         ...
 
     def text_poke(self, cpu: int) -> int | None:
-        """Write text, for which `cpu` has prepared the CPUs; return what it does next (`TextPoke`).
+        """Write text after `cpu` has prepared the CPUs; return what `cpu` does next (`TextPoke`).
 
         None leaves it waiting in the call (`TEXT_POKE`).
         """
         ...
 
     def sync_core(self, cpu: int) -> None:
-        """Have `cpu` execute no older text (`SYNC_CORE`)."""
+        """Have `cpu` execute the present text from now on (`SYNC_CORE`)."""
         ...
 
     def text_poked(self, cpu: int) -> None:
-        """Note that the change of text has ended, as `cpu` says (`FTRACE_UPDATED`)."""
+        """Note that `cpu` reports the end of a change of text (`FTRACE_UPDATED`)."""
         ...
 
     def trace_control(self, cpu: int, probe: int, ip: int, parent_ip: int) -> int:
@@ -67,7 +67,7 @@ class Services(Protocol):
         ...
 
     def pid_follow(self, pid: int, parent: int) -> None:
-        """Note that task `pid` was forked by `parent`, or if that is 0, that it has ended."""
+        """Note that `parent` has forked the task `pid`; with `parent` 0, that `pid` has ended."""
         ...
 
     def died(self, cpu: int) -> None:

@@ -1,8 +1,8 @@
 """Copies of guest RAM at several moments, part of a checkpoint (session/checkpoint.py).
 
-Most of a machine's RAM is never written, and little of it changes between two moments. So each
-page is stored once, and a copy has only the numbers of its pages. A page is freed with the last
-copy that needs it.
+Most of a machine's RAM is never written, and little of it changes between two moments. So each page
+is stored once, and a copy holds only page numbers. A page is freed with the last copy that needs
+it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RegionImage:
     page: NDArray[np.intp]
 
     def same_place(self, region: Region) -> bool:
-        """Whether it is a copy of `region`, or of one with the same name and place."""
+        """Whether it is a copy of `region`, or of a region with the same name, address and size."""
         return (self.name, self.address, self.size) == (region.name, region.address, region.size)
 
 
@@ -85,7 +85,7 @@ class Snapshots:
         image = MemoryImage(tuple(regions), self._memory.protected)
         for each in regions:
             self._users[each.page] += 1
-        # Not a reference to this object, which keeps the last copy and the machine.
+        # A weak reference: a strong one would keep the last copy and the machine alive.
         weakref.finalize(image, _release, weakref.ref(self), image.regions).atexit = False
         self._last = image
         return image
@@ -187,7 +187,7 @@ class Snapshots:
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.uint8]]]:
         """Yield the stored pages a few at a time: their positions in `numbers`, and the pages.
 
-        The array of pages, shape (n, 4096), is used again for the next ones.
+        The array of pages, shape (n, 4096), is reused for the next pages.
         """
         found = np.empty((_PART, PAGE_SIZE), np.uint8)
         for block in distinct(numbers >> _BITS).tolist():

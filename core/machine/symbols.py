@@ -1,4 +1,4 @@
-"""Names of addresses, as far as the machine needs them; `Kallsyms` has them all."""
+"""Names of addresses, as far as the machine needs them; `Kallsyms` implements these protocols."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Names(Protocol):
     """Symbols by name and by address."""
 
     def address(self, name: str, module: str | None = None) -> int | None:
-        """Return where `name` is, or None; with `module`, a module or `TRACER`, its own."""
+        """Return the address of `name`, or None; `module` (or `TRACER`) selects its owner."""
         ...
 
     def lookup(self, address: int) -> Symbol | None:

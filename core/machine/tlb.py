@@ -1,4 +1,4 @@
-"""TLB entries with all the permissions of a page, so that each page is entered once.
+"""TLB entries with all permissions of their page, so that each page is entered only once.
 
 The engine runs with its virtual TLB, in which an address is its own translation. By default it
 enters a page with only the permission of the current access. Code that reads and writes the

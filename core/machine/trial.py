@@ -1,4 +1,4 @@
-"""Trial runs: what code would do, found out on an engine of its own.
+"""Trial runs: code is executed on a separate engine to see what it would do.
 
 Which memory an instruction reads and writes depends on addressing modes, sizes and side effects
 that differ for each architecture (`push`, `stmw`, `ldp … !`). The emulator knows them all. So a
@@ -34,7 +34,7 @@ from .registers import Registers
 from .vcpu import Vcpu
 
 MOST_ACCESSES = 64
-"""Accesses reported of one instruction; `stmw` makes 32."""
+"""Maximum number of accesses reported for one instruction; `stmw` makes 32."""
 
 _CODE_BUFFER = 1 << 22
 """Bytes of translated code that the engine keeps."""
@@ -147,12 +147,12 @@ class Trials:
     def accesses(self, vcpu: Vcpu, count: int = 1) -> tuple[Access, ...]:
         """Return the memory that the next `count` instructions of `vcpu` read and write.
 
-        In the order of the first access to each place. An instruction that faults has the
-        accesses before the fault.
+        They are in the order of the first access to each address. Of an instruction that faults,
+        only the accesses before the fault are returned.
         """
         engine = self.engine
         engine.begin(self._seen_by(vcpu))
-        # Not by a context: it has pointers of the engine that it comes from.
+        # Not by a context, which contains pointers into its own engine.
         engine.registers.pt_regs.write(vcpu.registers.pt_regs.read())
         engine.step(vcpu.registers.pc, count)
         mask = (1 << 8 * self._facts.pointer_size) - 1
@@ -186,7 +186,7 @@ class Trials:
             return None
 
     def _seen_by(self, vcpu: Vcpu) -> PageSource:
-        """Return the source of the pages as `vcpu` sees them: two of them are its own."""
+        """Return the source of the pages as `vcpu` sees them, with its own two CPU-local pages."""
         local = self._facts.map.local
         clock, own = vcpu.clock.tobytes(), vcpu.local.tobytes()
         pages: Mapping[int, bytes] = {

@@ -1,8 +1,8 @@
 """Changes of text that the guest prepares: the host fills `ftrace_update`, and the guest runs.
 
 A task of the guest gets all CPUs to where text may be written, by stop_machine() or by IPIs, and
-asks the host to write (`Hypercall.TEXT_POKE`). So a change takes virtual time, and the CPUs
-execute what they execute in Linux. Kernels without that task cannot do it (`obstacle`).
+asks the host to write (`Hypercall.TEXT_POKE`). So a change takes virtual time, and the CPUs execute
+the same steps as in Linux. Kernels without that task cannot prepare changes (`obstacle`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .symbols import Symbols
 from .vcpu import State, Vcpu
 
 UPDATE, STOP_DATA, SET_STATE = "ftrace_update", "stop_machine_data", "set_state"
-"""The kernel's symbols: the request, the state of stop_machine(), and what changes that state."""
+"""The kernel's symbols: the request, the state of stop_machine(), the function that sets it."""
 
 LIMIT_NS = 20_000_000
 """Virtual ns in which the guest must get all CPUs to where text may be written."""
@@ -91,7 +91,7 @@ class Updates:
         return None
 
     def dismiss(self) -> None:
-        """Have the host write without the guest from now on, as in a kernel without the task."""
+        """Have the host write without the guest from now on, as if the kernel had no such task."""
         address = self._host.symbols.address(UPDATE)
         if address is not None:
             request = self._read(address)
@@ -110,7 +110,7 @@ class Updates:
         self.wake()
 
     def wake(self) -> None:
-        """Have the guest's task go on, which waits for the console."""
+        """Wake the guest's task, which waits for the console."""
         address = self._host.symbols.address(UPDATE)
         assert address is not None
         request = self._read(address)
@@ -126,10 +126,10 @@ class Updates:
     ) -> bool:
         """Run until `done()`, or until the guest has answered.
 
-        With `after`, also stop when every CPU has acknowledged that state. A CPU that stands at
-        a place stays there, apart from what interrupts do. Return False if a CPU has oopsed
-        before. Raises `GuestError` if the guest does not get there in time. `went_on` is called if
-        a replay ends before that, and another run gets there.
+        With `after`, also stop when every CPU has acknowledged that state. A CPU that stands at a
+        place stays there and runs only interrupts. Return False if a CPU oopses first. Raises
+        `GuestError` if the guest does not get there in time. `went_on` is called if a replay ends
+        before that, and another run gets there.
         """
         host = self._host
         deaths = len(host.oopses)
@@ -173,7 +173,7 @@ class Updates:
             self._host.services.text_poked(vcpu.number)
 
     def _stuck(self) -> str:
-        """Say which CPU does not come."""
+        """Return the error's text: which CPU does not get there."""
         ms = LIMIT_NS // 1_000_000
         for vcpu in self._host.vcpus:
             if vcpu.local["irqs_disabled"] and vcpu.state is State.RUNNING:

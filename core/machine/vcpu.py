@@ -58,7 +58,7 @@ _FEW_PAGES = 64  # of changed text; for more, one flush is cheaper too
 
 
 class State(Enum):
-    """State of a vCPU, which says what its next turn does."""
+    """State of a vCPU, which decides what its next turn does."""
 
     OFF = auto()
     RUNNING = auto()
@@ -176,7 +176,7 @@ class Vcpu:
     def _new_engine(self) -> Uc:
         """Open an engine without memory. Raises `HostMemoryError`."""
         engine = self.facts.engine
-        # An engine that does not get its buffer ends the process.
+        # An engine that cannot allocate its buffer kills the process.
         host_pages(2 * CODE_BUFFER)
         uc = Uc(engine.uc_arch, engine.uc_mode)
         if engine.uc_cpu is not None:
@@ -203,9 +203,8 @@ class Vcpu:
         self._faults = FaultWatch(uc, 1 << (8 * facts.pointer_size))
         uc.hook_add(UC_HOOK_INTR, self._on_interrupt)
         page, host = facts.map.local, self._clock.host_address
-        # Until some memory has been unmapped, the engine gives a region that is larger than an
-        # earlier one a wrong number of its own: it then takes a store to one region for a
-        # change of code in another.
+        # Until some memory has been unmapped, the engine misnumbers a region that is larger than an
+        # earlier one: it then takes a store to one region for a change of code in another.
         uc.mem_map(page, LOCAL_PAGE_SIZE)
         uc.mem_unmap(page, LOCAL_PAGE_SIZE)
         uc.mem_map_ptr(page, LOCAL_PAGE_SIZE, UC_PROT_READ, host)
@@ -214,7 +213,7 @@ class Vcpu:
         self._faults.mapped(page, page + 2 * LOCAL_PAGE_SIZE)
 
     def _replace_engine(self) -> None:
-        """Go on with a new engine in the same state, which has translated no code yet."""
+        """Move the vCPU's state to a new engine, which has translated no code yet."""
         context = self.save_context()
         self._uc = self._new_engine()
         self._clock.hook(self._uc)
@@ -229,13 +228,13 @@ class Vcpu:
         self._spent = False
 
     def watch_code(self) -> None:
-        """Fault before instructions that need hardware, and have counters read virtual time."""
+        """Fault before instructions that need hardware, and make counters read virtual time."""
         engine = self.facts.engine
         if engine.cs_hardware or engine.counters:
             self._watch = CodeWatch(self._uc, engine, self._memory, self._control)
 
     def renew(self) -> None:
-        """Run on with a new engine, in the same state."""
+        """Replace the engine by a new one in the same state."""
         self._spent = True
 
     @property
@@ -259,7 +258,7 @@ class Vcpu:
 
     @property
     def wake(self) -> int:
-        """Virtual ns at which it runs next; if idle, the time of its next interrupt."""
+        """Virtual ns at which the vCPU runs next: if idle, the time of its next interrupt."""
         if self.state is State.IDLE:
             return max(self.ticks, self.interrupts.next())
         return self.ticks
@@ -267,7 +266,8 @@ class Vcpu:
     def run(self, deadline: int, slices: Slices = _ONE) -> Stop:
         """Run until `deadline` (virtual ns), or until something else stops it.
 
-        At the deadline, `slices` may follow; `self.deadline` then is that of the last one.
+        At the deadline, `slices` may follow; `self.deadline` is then the deadline of the last
+        slice.
 
         Never stops between a branch and its delay slot. If the last run stopped inside a
         block, this one runs the rest of that block first, as if there had been no stop.
@@ -349,10 +349,10 @@ class Vcpu:
         return _DEADLINE if clock.ticks >= clock.deadline else _HALT
 
     def _count_back(self) -> None:
-        """Stand at pc, in the middle of a block.
+        """Correct the clock for a stop in the middle of a block.
 
-        The clock has counted the whole block: subtract what has not run yet. It is counted when
-        it runs.
+        The clock has counted the whole block: subtract the part after pc, which is counted when it
+        runs.
         """
         pc, (start, size) = self.registers.pc, self._clock.block
         self.ticks -= start + size - pc
@@ -370,7 +370,7 @@ class Vcpu:
 
     @property
     def inside_block(self) -> bool:
-        """Whether the next run first runs the rest of a block: no interrupt divides one."""
+        """Whether the next run first finishes a block; interrupts wait for the end of a block."""
         return self._inside is not None and self._inside == self.registers.pc
 
     def call(self) -> tuple[int, ...]:
@@ -427,7 +427,7 @@ class Vcpu:
 
     @contextmanager
     def recording(self, reads: deque[Read], since: int) -> Iterator[None]:
-        """Add the reads of memory after virtual time `since` (ns) to `reads`, meanwhile.
+        """Return a context in which reads of memory after virtual time `since` (ns) go to `reads`.
 
         Runs are much slower from then on.
         """
@@ -483,7 +483,7 @@ class Vcpu:
         self._passing = (self.registers.pc, self.registers.sp)
 
     def hold(self) -> None:
-        """Make pc a place to which the vCPU returns: no rest of a block runs there first."""
+        """Make the vCPU return to pc later: the rest of its block will not run first."""
         self._inside = self._passing = None
 
     def _on_place(self, uc: Uc, address: int, size: int, data: object) -> None:
@@ -541,8 +541,8 @@ class Vcpu:
     def stale_text(self, address: int, size: int) -> bytes | None:
         """Return the `size` bytes at `address` as this vCPU executes them, if memory differs.
 
-        If it stands among them, what it executes next counts: it goes on at pc, and code that
-        begins there may be translated anew. None if its translated code is as memory is.
+        If pc is inside these bytes, the text from pc on counts: the vCPU resumes there, and that
+        code may be translated anew. Return None if its translated code matches memory.
         """
         if not self._stale:
             return None

@@ -57,7 +57,7 @@ def exports(
 
     An entry (`struct kernel_symbol`) is a pair of pointers, to a symbol and to its name; or
     these and the name of its namespace; or three offsets of 32 bits from their own places
-    (CONFIG_HAVE_ARCH_PREL32_RELOCATIONS). The layout is the one with which the names are names.
+    (CONFIG_HAVE_ARCH_PREL32_RELOCATIONS). The right layout is the one whose names are identifiers.
     `read` returns up to a number of bytes at an address, none where the names cannot be.
     """
     size, order = facts.pointer_size, "<" if facts.byteorder == "little" else ">"

@@ -2,8 +2,8 @@
 
 insmod refuses a module for a wrong vermagic, a symbol that is not exported, a relocation that
 does not fit, or an error returned by its init. Nothing of a refused module stays in guest
-memory. As in Linux, a call site with unexpected bytes is no reason: it shuts ftrace off, and
-the module is loaded with its calls as compiled.
+memory. As in Linux, a call site with unexpected bytes is not such a reason: it shuts ftrace off,
+and the module is loaded with its calls as compiled.
 
 A kernel exports the symbols in its `__ksymtab`. A kernel without that section exports all
 its global symbols, so that a small kernel needs no tables. A module exports the symbols
@@ -72,7 +72,7 @@ class Module:
     """Modules whose exports it uses, or that its modinfo names."""
     exports: Mapping[str, int]
     this_module: int | None
-    """Guest address of its `struct module`; None for a module without."""
+    """Guest address of its `struct module`; None if the module has none."""
     port: Port = field(repr=False)
     pending: int | None = None
     """Guest address of an init that was not run, because it needs a booted Linux."""
@@ -152,7 +152,7 @@ class Modules:
         return [module.name for module in self.loaded if name in module.depends]
 
     def refcnt(self, module: Module) -> int:
-        """Return how many references the guest holds to it."""
+        """Return the number of references that the guest holds to `module`."""
         return 0 if module.this_module is None else int(self._this(module)["refcnt"])
 
     def insmod(
@@ -163,13 +163,13 @@ class Modules:
     ) -> Module:
         """Load a module, make its records, and run its init.
 
-        `far` puts it into the area that the kernel uses when there is no room near it. With
-        `replaced`, two symbols, its calls of the first become calls of the second. Raises
-        `UsageError` if the port has no such area or there is no such call, `ImageError` for an
-        invalid file, `ModuleError` with the kernel's errno (EEXIST, ENOEXEC, ENOENT, ENOMEM, or the
-        result of init), `FtraceBug` if its sites are to be enabled and a slot or trampoline is
-        damaged, and `GuestError` if init does not return. After a `GuestError` the module stays
-        loaded in its current state.
+        `far` puts it into the area that the kernel uses when the near one is full. `replaced` has
+        two symbols: the module's calls of the first become calls of the second. Raises `UsageError`
+        if the port has no such area or there is no such call, `ImageError` for an invalid file,
+        `ModuleError` with the kernel's errno (EEXIST, ENOEXEC, ENOENT, ENOMEM, or the result of
+        init), `FtraceBug` if its sites are to be enabled and a slot or trampoline is damaged, and
+        `GuestError` if init does not return. After a `GuestError` the module stays loaded in its
+        current state.
         """
         image = file if isinstance(file, Image) else Image.load(file, self._port.facts)
         if not image.relocatable:
@@ -349,7 +349,8 @@ class Modules:
     def _check_vermagic(self, name: str, found: str | None) -> None:
         """Raise `ModuleError` (ENOEXEC) if the kernel has another vermagic than `found`.
 
-        A kernel that does not boot here only says so: its modules do not run by themselves.
+        For a kernel that does not boot here, only write a warning to dmesg: its modules run
+        nothing.
         """
         address = self._kernel.symbols.address_of("vermagic")
         if address is None:
@@ -364,14 +365,14 @@ class Modules:
 
     @property
     def _shifts(self) -> dict[str, int]:
-        """What is subtracted from addresses in a section: per-CPU data has offsets."""
+        """Bytes to subtract from addresses in a section, by name: per-CPU data has offsets."""
         symbols = self._kernel.symbols
         load, start = symbols.address_of(LOAD), symbols.address_of(START)
         return {} if load is None or start is None else {PER_CPU: load - start}
 
     @property
     def boots(self) -> bool:
-        """Whether the kernel is one that boots here, and so can run a module's init."""
+        """Whether the kernel boots here, so that it can run a module's init."""
         return self._kernel.symbols.address_of("_start") is not None
 
     def _place(self, name: str, where: Layout, area: tuple[int, int]) -> int:
@@ -408,7 +409,8 @@ class Modules:
         memory, found = self._machine.memory, dict[str, int]()
 
         def own(address: int, size: int) -> bytes:
-            # A wrong layout of the table leads anywhere, and by chance to the kernel's text.
+            # With a wrong layout of the table, a pointer may lead anywhere, even to the kernel's
+            # text.
             return memory.read_mapped(address, size) if module.contains(address) else b""
 
         for name in KSYMTABS:

@@ -1,8 +1,8 @@
-"""A kernel's tree of modules, as in /lib/modules/RELEASE: files by name, and what each needs.
+"""A kernel's tree of modules, as in /lib/modules/RELEASE: files by name, and their dependencies.
 
 depmod's index is not needed, and a package has none: a module names what it depends on
-(`depends=` in `.modinfo`), and is found by the name of its file. The tree may be in a folder, or
-in the package that has the kernel.
+(`depends=` in `.modinfo`), and its file has its name. The tree may be in a folder, or in the
+package that has the kernel.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MARKS = ("modules.dep", "modules.order", "modules.builtin")
 SUFFIX = ".ko"
 
 _NEEDS = re.compile(rb"\0depends=([^\0]{0,4096})\0")
-"""What a module depends on, in its `.modinfo`."""
+"""The dependencies of a module, in its `.modinfo`."""
 
 
 class ModuleTree:
@@ -76,7 +76,7 @@ class ModuleTree:
         return Path(found)
 
     def order(self, name: str, needs: Callable[[Path], list[str]]) -> list[Path]:
-        """Return module `name` and all that it needs, in the order of loading.
+        """Return module `name` and its dependencies, in the order of loading.
 
         `needs` returns the names that a file depends on. Raises `UsageError` for a module that
         is missing, and for one that needs itself.
@@ -104,9 +104,9 @@ class ModuleTree:
 class PackageTree(ModuleTree):
     """The modules in a package.
 
-    Its data is one compressed stream. So it is read to the end once, for the names of all modules
-    and what they need, and again for each module that is asked for, with what that one needs.
-    These are kept as files in a temporary folder.
+    Its data is one compressed stream. So it is read to the end once, for the names and dependencies
+    of all modules, and again for each requested module with its dependencies. These are kept as
+    files in a temporary folder.
     """
 
     def __init__(self, top: Path) -> None:
@@ -131,7 +131,7 @@ class PackageTree(ModuleTree):
         return found
 
     def _closure(self, name: str) -> set[str]:
-        """Return `name` and all that it needs, as far as the package has them."""
+        """Return `name` and those of its dependencies that the package has."""
         found: set[str] = set()
         left = [name]
         while left:

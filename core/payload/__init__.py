@@ -1,1 +1,1 @@
-"""What a kernel or module file contains once it is unpacked."""
+"""Unpacking of kernel and module files."""

@@ -33,7 +33,7 @@ _LZ4_BLOCK = 8 << 20
 
 
 class CorruptError(Exception):
-    """The data ends too early, or is not what its format allows; the text is a clause."""
+    """The data ends too early or violates its format; the text is a clause."""
 
 
 class MissingError(Exception):
@@ -151,7 +151,7 @@ def _needs(format: str, package: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A compression: how its data begins, and its decoder."""
+    """A compression: the first bytes of its data, and its decoder."""
 
     name: str
     start: re.Pattern[bytes]

@@ -44,9 +44,9 @@ def kernel_in(package: memoryview, limit: int) -> tuple[str, bytearray]:
 def modules_in(
     package: memoryview, limit: int
 ) -> Iterator[tuple[str, str, Callable[[], bytearray]]]:
-    """Yield name and file name of each module in `package`, and what returns its content.
+    """Yield the name, file name and a reader of the content of each module in `package`.
 
-    That can be called before the next one. Modules of more than `limit` bytes are left out.
+    Call the reader before taking the next module. Modules of more than `limit` bytes are left out.
     Raises as `kernel_in`.
     """
     for path, size, content in _files(package):
@@ -75,7 +75,7 @@ def _members(package: memoryview) -> Iterator[tuple[str, memoryview]]:
 
 
 def _pieces(data: memoryview) -> Iterator[bytes]:
-    """Yield the tar archive in pieces; it may be stored as it is."""
+    """Yield the tar archive in pieces; it may be stored without compression."""
     format = format_of(data)
     if format is not None:
         yield from format.stream(data)
@@ -109,7 +109,7 @@ class _Reader:
 
 
 def _files(package: memoryview) -> Iterator[tuple[bytes, int, Callable[[], bytearray]]]:
-    """Yield path and size in bytes of each file, and what returns its content meanwhile."""
+    """Yield the path, size in bytes and a reader of each file, valid until the next one."""
     for name, data in _members(package):
         if name.startswith("data.tar"):
             yield from _in_tar(_Reader(_pieces(data)))
@@ -118,7 +118,7 @@ def _files(package: memoryview) -> Iterator[tuple[bytes, int, Callable[[], bytea
 
 
 def _in_tar(reader: _Reader) -> Iterator[tuple[bytes, int, Callable[[], bytearray]]]:
-    """As `_files`, of a tar archive."""
+    """Like `_files`, for a tar archive."""
     while any(header := b"".join(reader.parts(_BLOCK))):
         try:
             size = int(header[124:136].rstrip(b"\0 ") or b"0", 8)
@@ -145,6 +145,7 @@ class _Body:
         """Bytes that were read."""
 
     def content(self) -> bytearray:
+        """Read and return the content. Raises `CorruptError` if the archive ends too early."""
         content = bytearray()
         for part in self._reader.parts(self._size):
             content += part

@@ -1,9 +1,9 @@
 """Unpacking a file until the kernel or module in it can be read.
 
 A kernel comes in many wrappers: compressed, behind a boot header that says where its payload is,
-in a program that unpacks itself, or in a package. `read` takes them off one by one. What remains
-is an ELF file, or a flat image: the bytes of memory without any header. Unlike a wrapper, a flat
-image has symbols.
+in a program that unpacks itself, or in a package. `read` removes them one by one. What remains is
+an ELF file, or a flat image: the bytes of memory without any header. Unlike a wrapper, a flat image
+has symbols.
 
 Sources: for the boot header `HdrS` the kernel's boot protocol, version 2.08 and later.
 Self-extracting kernels of other kinds have no common header, so their payload is found by its
@@ -34,20 +34,20 @@ LIMIT = 256 << 20
 ELF = b"\x7fELF"
 
 RPM = b"\xed\xab\xee\xdb"
-"""How a package of the RPM kind begins."""
+"""First bytes of an RPM package."""
 
 DIGITS = b"".join(b"%d\0" % digit for digit in range(10))
 """The tokens of the ten digits in the table with which kallsyms are compressed: in each kernel
 that has symbols, some function's name contains each of them."""
 
 _WRAPPERS = 4
-"""Most wrappers around a kernel."""
+"""Maximum number of wrappers around a kernel."""
 
 _TRIED = 32
-"""Most places that are tried as the start of a payload."""
+"""Maximum number of places tried as the start of a payload."""
 
 _REAL = 1 << 16
-"""Bytes that a payload unpacks to at least; less is an accident."""
+"""Minimum bytes that a payload unpacks to; a smaller one is a false match."""
 
 _HEAD = 1 << 17
 """Bytes of each wrapper that are kept, to recognise its architecture."""
@@ -62,7 +62,7 @@ class Unpacked:
 
     content: bytes | bytearray | mmap.mmap
     steps: tuple[str, ...] = ()
-    """What was taken off, outermost first, such as `xz at 0x52cc`."""
+    """The wrappers removed, outermost first, such as `xz at 0x52cc`."""
     wrappers: tuple[bytes, ...] = ()
     """The first bytes of each wrapper, outermost first."""
 
@@ -73,14 +73,14 @@ class Unpacked:
 
 
 _last: tuple[tuple[object, ...], Unpacked] | None = None
-"""The file that was unpacked last: who asks what a file is will load it next."""
+"""The file unpacked last, kept because a caller that recognises a file usually loads it next."""
 
 
 def read(path: Path | str) -> Unpacked:
     """Return the kernel or module in the file at `path`.
 
-    A file in which none is found is returned as it is. Raises `ImageError` if the file cannot be
-    read, or if its payload is damaged, too large, or packed in a way that is not supported.
+    A file without either is returned unchanged. Raises `ImageError` if the file cannot be read, or
+    if its payload is damaged, too large, or packed in a way that is not supported.
     """
     global _last
     name = str(path)
@@ -115,9 +115,9 @@ def _no_wait(path: str, flags: int) -> int:
 
 
 def heads(path: Path | str) -> Iterator[bytes]:
-    """Yield the first bytes of the file at `path`, and of what is in it, as far as they tell.
+    """Yield the first bytes of the file at `path`, and of each file wrapped in it.
 
-    It unpacks no more than that, and raises nothing: `read` says what is wrong.
+    Unpacks only these bytes, and raises no errors: `read` reports them.
     """
     try:
         with open(path, "rb", opener=_no_wait) as file:
@@ -148,7 +148,7 @@ def has_symbols(content: bytes | bytearray | mmap.mmap) -> bool:
 
 
 def innermost(path: str, content: bytes | bytearray | mmap.mmap) -> Unpacked:
-    """Take the wrappers off `content`; errors name `path`. Raises `ImageError` as `read`."""
+    """Remove the wrappers of `content`; errors name `path`. Raises `ImageError` as `read`."""
     steps: list[str] = []
     wrappers: list[bytes] = []
     for _ in range(_WRAPPERS):
@@ -164,7 +164,7 @@ def innermost(path: str, content: bytes | bytearray | mmap.mmap) -> Unpacked:
 def _unwrapped(
     path: str, content: bytes | bytearray | mmap.mmap
 ) -> tuple[str, bytes | bytearray] | None:
-    """Take one wrapper off; return what it was and its content, or None if there is no wrapper."""
+    """Remove one wrapper; return its description and its content, or None without a wrapper."""
     view = memoryview(content)
     if content[: len(PACKAGE)] == PACKAGE:
         try:

@@ -72,7 +72,7 @@ class BasePort:
         return None
 
     def unbooted(self, kernel: KernelText) -> Mapping[Register, int]:
-        """Return no registers: functions of the kernel need none that its boot sets."""
+        """Return no registers: the kernel's functions need no register that the boot sets."""
         return {}
 
     def has_delay_slot(self, text: bytes) -> bool:

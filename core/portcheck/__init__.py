@@ -2,7 +2,7 @@
 
 The headings are those of the kernel's guide (Documentation/trace/ftrace-design.rst). The checks
 compare encoders with the port's own images and the disassembler, run entry code on a bare
-engine, and try at a shell what a user sees.
+engine, and run commands at a shell, as a user does.
 
     check.py      checks and how they are run; outcome.py: their outcomes
     subject.py    the port under test: its images, sites and entry code

@@ -23,7 +23,7 @@ SIZE = 16 * PAGE
 
 STACK = 8 * PAGE
 BACK = 12 * PAGE
-"""Offsets from the start of the entry code: the top of a stack, and a return address."""
+"""Offsets from the start of the entry code, in bytes: the top of a stack, and a return address."""
 
 _LIMIT = 1000
 
@@ -87,9 +87,9 @@ def run_to(
 def entered(subject: PortUnderTest, start: int, end: int) -> Uc:
     """Return an engine that is about to enter the function at `start` and returns to `BACK`.
 
-    It has the entry code and the text of the function from `start` to `end`; there is no such
-    text if the two are equal. Each register has a value of its own, except those that are not
-    0 in a new engine: they hold the CPU's state. So has each word of the stack.
+    It has the entry code and the text of the function from `start` to `end`, if the two differ.
+    Each word of the stack has a distinct value, and so has each register, except those that are not
+    0 in a new engine: they hold the CPU's state.
     """
     port, base = subject.port, subject.base
     uc = engine(port, base)
@@ -125,7 +125,7 @@ TOC = 0x7700_0000_1234_5678
 
 
 STOP = 1
-"""Value of function_trace_stop while nothing may be traced."""
+"""Value of function_trace_stop that stops tracing."""
 
 
 def stop(uc: Uc, subject: PortUnderTest, address: int) -> None:

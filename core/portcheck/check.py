@@ -79,7 +79,7 @@ def check(
 
 
 def missing_verb(error: Exception, port: Port) -> str | None:
-    """Return which verb of the contract is missing if that caused `error`, else None."""
+    """Return the missing verb of the contract that caused `error`, or None."""
     if isinstance(error, NotImplementedError):
         frames = traceback.extract_tb(error.__traceback__)
         return f"{frames[-1].name} is not implemented"

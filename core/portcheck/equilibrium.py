@@ -1,4 +1,4 @@
-"""Kernels whose call sites are found as they run: run them until no more sites are found."""
+"""Kernels whose call sites are found at run time: run them until no more sites are found."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ..session.session import Session
 def reach(session: Session) -> None:
     """Run workloads until no more sites are found.
 
-    Does nothing if a table lists the sites. Saves the seconds that ftraced sleeps by doing its
-    work at once.
+    Does nothing if a table lists the sites. Converts sites at once, instead of waiting for ftraced
+    to wake.
     """
     if session.boot.ftrace.ftraced is None:
         return
@@ -22,7 +22,7 @@ def reach_with_modules(session: Session) -> None:
     """Call `reach`, and find the sites that loading usbcore and usbhub runs into."""
     if session.boot.ftrace.ftraced is None:
         return
-    reach(session)  # it makes the slots that the modules need
+    reach(session)  # allocates the slots that the modules need
     for name in ("usbcore", "usbhub"):
         session.insmod(name)
     tracer = session.boot.array.tracer

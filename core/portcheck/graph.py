@@ -25,7 +25,7 @@ NESTED = "sys_getppid"
 _STEPS = 20_000
 
 _TRACING, _FRAMES = "a user who traces", "frame pointers of calls"
-"""What one check leaves to the next, so that it need not boot a machine or follow a call."""
+"""Names of results that later checks reuse, to save a boot or a followed call."""
 
 
 @check(GRAPH, "graph", "each traced call has its return")
@@ -62,7 +62,7 @@ def interrupts(subject: PortUnderTest) -> None:
     into = [n for n, line in enumerate(lines) if line.endswith("==========> |")]
     out = [n for n, line in enumerate(lines) if line.endswith("<========== |")]
     expect(into, "the trace has no interrupt")
-    cpus = len(user.session.boot.machine.vcpus)  # each may be in one when the trace is cleared
+    cpus = len(user.session.boot.machine.vcpus)  # each may be in an interrupt at the clear
     expect(abs(len(into) - len(out)) <= cpus, f"{len(into)} interrupts begin, but {len(out)} end")
     for n in into:
         irq = "do_IRQ() {" in lines[n + 1] if n + 1 < len(lines) else True
@@ -72,7 +72,7 @@ def interrupts(subject: PortUnderTest) -> None:
 
 @check(GRAPH, "graph in a module", "its calls are traced, and return")
 def in_module(subject: PortUnderTest) -> None:
-    """Far away, if the port has a far area: its calls go through stubs then."""
+    """Load the module in the far area, if the port has one, so that its calls go through stubs."""
     user = _user(subject)
     user.insmod("crashy", far=True, find=False)
     quiet = user("call crashy_wide; call crashy_recurse 1")  # runs into the call sites
@@ -170,7 +170,7 @@ class _Followed:
         self._tracer = range(facts.map.tracer, facts.map.tracer + (1 << 20))
 
     def follow(self) -> list[int]:
-        """Execute the call to its end, and let the CPU go on with what it did before.
+        """Execute the call to its end, and let the CPU resume its interrupted work.
 
         Return the frame pointer of each traced call.
 

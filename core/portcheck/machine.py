@@ -245,7 +245,7 @@ def boot(subject: PortUnderTest) -> None:
 
 @check(MACHINE, "oops", "a fault gives an oops in the port's format")
 def oops(subject: PortUnderTest) -> None:
-    """Call unmapped memory, and then something that is no instruction."""
+    """Call unmapped memory, then bytes that are not an instruction."""
     for illegal in (False, True):
         machine = _booted(subject)
         place = PAGE // 2
@@ -337,7 +337,8 @@ def oops_report(subject: PortUnderTest) -> None:
         missing = [name for name, value in registers.items() if f"{value:x}" not in said]
         named = {each.name for each in (abi.pc, abi.sp, abi.result, *abi.arguments)}
         expect(not named & {*missing}, f"the report lacks {', '.join(missing)}")
-        # A kernel does not show a constant zero, or registers that only interrupts use.
+        # A kernel's report omits a register that is always zero, and registers that only interrupts
+        # use.
         expect(len(missing) <= 3, f"the report lacks {', '.join(missing)}")
         _right_registers(said, registers)
         symbol = f"function_{registers[abi.pc.name]:x}"

@@ -15,10 +15,10 @@ from .user import User
 
 MODULE = "usbcore"
 LINKED, WIDE = "usbcore-trampoline", "usbcore-wide"
-"""The same, with stubs linked into it, and with longer call sites, if the port has them."""
+"""Variants of the module: with stubs linked into it, and with longer call sites."""
 
 EXAMPLE = "usb_ifnum_to_if"
-"""A function of it."""
+"""A function of the module."""
 
 DISTANCES = (0x1000, 0x7FFC, 0x8000, 0xFFFC, 0x1234_8000, -0x8000, -0x8004, -0x1234_7FFC)
 """Distances in bytes between a stub and its target: some low halves are negative."""
@@ -127,7 +127,7 @@ def stub_code(subject: PortUnderTest) -> None:
             expect(before[name] == after[name], wrong, address, b"", code)
         made += 1
         for offset in range(0, stubs.facts.code, max(port.facts.insn_align, 1)):
-            stubs.target(address, code[:offset], toc)  # raises nothing, whatever it finds
+            stubs.target(address, code[:offset], toc)  # must not raise, whatever it finds
     expect(made, "no stub can be made")
 
 

@@ -18,7 +18,7 @@ HANDLER = "nmi_handle"
 """The first function of the kernel's handler that is traced."""
 
 WHOLE = ("breakpoint", "nmi_enter")
-"""Methods of patching with which an NMI never meets half a site."""
+"""Patch methods with which an NMI never executes half a site."""
 
 
 @check(NMI_ENTER, "nmi", "NMIs are traced, also in the middle of a change")

@@ -1,4 +1,4 @@
-"""Checks of calls at the ends of their reach, and of those that go through a stub.
+"""Checks of calls at the ends of their reach, and of calls through a stub.
 
 The disassembler shows how far a call reaches: each bit of the instruction is inverted, and if
 it remains the same instruction with another target, the bit belongs to the distance. The
@@ -22,7 +22,7 @@ from .subject import PortUnderTest
 _NUMBER = re.compile(r"#?(-?(?:0x[0-9a-f]+|\d+))$")
 
 REGION = 1 << 28
-"""Bytes of the aligned regions at whose ends calls are tried: some jumps do not leave theirs."""
+"""Bytes of the aligned regions at whose ends calls are tried: some jumps stay in their region."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The least and the greatest target of a call, not wrapped around; both are reached."""
+    """The lowest and highest target of a call (inclusive), not wrapped around."""
 
     low: int
     high: int
@@ -211,7 +211,7 @@ def regions(subject: PortUnderTest) -> None:
 
 @check(MODULES, "stub calls", "a call out of reach goes to its module's stub")
 def stub_calls(subject: PortUnderTest) -> None:
-    """Check every verb, with the stubs named that core must verify (`Edit.via`)."""
+    """Check that every verb names the stubs that core must verify (`Edit.via`)."""
     port = subject.port
     if port.stubs is None and not port.facts.sites.linked_stubs:
         raise Absent("calls need no stubs")
@@ -247,7 +247,7 @@ def stub_calls(subject: PortUnderTest) -> None:
             expect(target == near or target in via, wrong, ip, b"", text)
         wrong = f"{name}: Edit.via names {', '.join(f'{each:x}' for each in via)}"
         expect(via <= {stub, other}, wrong, ip)
-    if port.facts.abi.toc is not None:  # the stub changes the TOC pointer, however near
+    if port.facts.abi.toc is not None:  # even a near call needs the stub for the TOC
         text = port.make_call(_site(port, ip, near, stub), near).replacement[0].tobytes()
         found = branch(port, ip, text)
         through = found is not None and found.target == stub
@@ -259,7 +259,7 @@ def stub_calls(subject: PortUnderTest) -> None:
 
 @check(DYNAMIC, "encoding", "the bit fields are those of the instruction")
 def encoding(subject: PortUnderTest) -> None:
-    """Compare with the bytes, and the reach with the disassembler's."""
+    """Compare the encoding with the bytes, and its reach with the disassembler's."""
     port = subject.port
     ip = 1 << 8 * port.facts.pointer_size - 2
     at, text = _offset(port, ip, ip + PAGE)

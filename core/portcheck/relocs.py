@@ -1,9 +1,9 @@
-"""Checks of the port's relocations, without the ABI's table: how each type behaves is found out.
+"""Checks of the port's relocations, without the ABI's table: trials show how each type behaves.
 
-A type is applied with one value after the other. The bits that powers of two change are its
-field. From its size follows the range that the type may accept: signed, unsigned, or either.
-Nothing may be stored that looks like another value, except by a type that truncates
-by its name. Branches are decoded by the disassembler as well.
+Each type is applied to many values. The bits changed by powers of two are its field. The field's
+size gives the range that the type may accept: signed, unsigned, or either. Nothing may be stored
+that looks like another value, except by a type that truncates by its name. Branches are decoded by
+the disassembler as well.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SIZE, _BEFORE = 24, 8
 """Bytes of the section, and of its part before the field."""
 
 _LAST = 1100
-"""No ABI numbers its types for relocatable files higher."""
+"""Highest number of a relocation type for relocatable files in any ABI."""
 
 TRUNCATES = re.compile(r"_(LO\w*|\w*NC|HIGHER)$")
 """Names of types that store a part of a value and ignore the rest."""
@@ -103,18 +103,18 @@ def batch(*rows: tuple[int, int, int, int, int], explicit: bool, toc: int = 0) -
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The behaviour of a type, as found."""
+    """The behaviour of a type, as the trials show it."""
 
     unit: int
     """The least power of two that it accepts."""
     shift: int
-    """The number of the value's bit that is the field's lowest."""
+    """Number of the value's bit that becomes the field's lowest bit."""
     half: int
-    """What is added before the lower bits are dropped: half of them, or 0."""
+    """Rounding term added before the lower bits are dropped: half their range, or 0."""
     weights: dict[int, int]
     """The bits of the section that each bit of the value changes."""
     mask: int
-    """All bits that it changes."""
+    """All bits of the section that the type changes."""
 
     @property
     def width(self) -> int:
@@ -175,7 +175,7 @@ def _trials(subject: PortUnderTest) -> Iterator[Trial]:
     away = 0x0101_0101_0101_1000 if subject.port.facts.pointer_size == 8 else 0x0101_1000
     for kind in range(1, _LAST):
         trial = Trial(subject.port, kind, explicit)
-        if trial.name.endswith(f"_{kind}"):  # no name
+        if trial.name.endswith(f"_{kind}"):  # not a name
             continue
         try:
             here, there = trial.applied(PLACE), trial.applied(PLACE + away, place=PLACE + away)
@@ -245,7 +245,7 @@ def _samples(trial: Trial, shape: Shape) -> list[int]:
 
 
 def _addends(trial: Trial, shape: Shape) -> None:
-    """Raise `Failure` unless an addend has the same effect as a symbol that is higher by it."""
+    """Raise `Failure` unless an addend has the same effect as adding it to the symbol."""
     top = 1 << min(shape.shift + shape.width - 1, trial.bits - 1)
     for addend in (-shape.unit, top // 4):
         addend -= addend % shape.unit

@@ -131,7 +131,7 @@ class PortUnderTest:
 
     @property
     def few(self) -> Sequence[int]:
-        """Some of `some`: the first, the last, and those between them at intervals."""
+        """A sample of `some`: the first row, the last, and rows between them at intervals."""
         some = self.some
         return sorted({*some[:: max(len(some) // 3, 1)], some[-1]})
 

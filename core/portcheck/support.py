@@ -73,13 +73,13 @@ class Support:
     disabled: Code
     enabled: Code
     offsets: tuple[int, int]
-    """Least and greatest number of bytes from a function's start to its site, in its kernel."""
+    """Minimum and maximum bytes from a function's start to its site, in the port's kernel."""
     reach: tuple[int, int] | None
-    """How far backwards and forwards a site can call, in bytes; None for everywhere."""
+    """Reach of a site's call in bytes, backwards and forwards; None if unlimited."""
     stub: StubSupport | None
-    """None if modules need no stubs."""
+    """The stub of a module's call; None if modules need no stubs."""
     long: LongSupport | None
-    """None if the sites of modules look like the kernel's."""
+    """A longer site of a module; None if the sites of modules look like the kernel's."""
     patch_methods: tuple[str, ...]
     site: int = 0
     """Address of the call site shown."""
@@ -244,7 +244,7 @@ def _long(kernel: _Kernel, length: int) -> LongSupport | None:
 
 
 def _reach(port: Port, example: Sites) -> tuple[int, int] | None:
-    """Return how far backwards and forwards a call from a site like `example` reaches."""
+    """Return the reach in bytes, backwards and forwards, of a call from a site like `example`."""
     step = port.facts.insn_align
     middle = 1 << (8 * port.facts.pointer_size - 1)
     site = replace(example, ip=np.array([middle], np.uint64))
@@ -259,7 +259,7 @@ def _reach(port: Port, example: Sites) -> tuple[int, int] | None:
 
 
 def _last(holds: Callable[[int], bool], limit: int) -> int:
-    """Return the greatest number up to `limit` that `holds`; all smaller ones hold too."""
+    """Return the largest number up to `limit` for which `holds`; all smaller ones hold too."""
     low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2

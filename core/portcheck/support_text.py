@@ -54,7 +54,7 @@ def _padded(port: Support, code: Code) -> str:
 
 
 def _where(port: Support) -> str:
-    """Say which calls use stubs."""
+    """Return which calls use stubs, as text."""
     return "far away" if port.stub is not None and port.stub.far else "in a module"
 
 
@@ -186,7 +186,7 @@ COLUMNS: tuple[Column, ...] = (
 
 
 def support_lines(ports: Mapping[str, Support | None], function: str = "") -> list[str]:
-    """Return a block of lines for each port; None means that its kernel has no such site."""
+    """Return a block of lines for each port; a None value means that its kernel lacks the site."""
     lines: list[str] = []
     for name, port in ports.items():
         if lines:
@@ -222,7 +222,7 @@ def forms_table(ports: Mapping[str, Support | None]) -> list[str]:
 
 
 def support_table(ports: Mapping[str, Support | None], function: str = "") -> str:
-    """Return the same in Markdown: a row for each port in each table."""
+    """Return the ports' properties in Markdown: a row for each port in each table."""
     tables = sorted({column.table for column in COLUMNS})
     return "\n".join(_table(ports, number, function) for number in tables)
 

@@ -1,9 +1,9 @@
 """A call of a traced function on a bare engine, with C functions that do the worst.
 
-The entry code may rely on the ABI only. So each C function that it calls here changes every
-register that the ABI lets a function change, and every byte of the stack that does not belong
-to the caller. After each instruction an interrupt comes, which overwrites the stack below the
-red zone. Whatever the entry code has not kept in the right place is lost.
+The entry code may rely only on the ABI. So each C function that it calls here changes every
+register that the ABI lets a function change, and every byte of the stack that does not belong to
+the caller. After each instruction an interrupt overwrites the stack below the red zone. So a value
+that the entry code has not saved in the right place is lost.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ class CCall:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a site must not change."""
+    """The state that a site must preserve."""
 
     registers: dict[str, int]
     others: dict[str, int]
-    """Floating-point registers, and those that control the CPU."""
+    """Floating-point registers, and control registers of the CPU."""
     sp: int
     stack: bytes
     """The stack from `sp` up."""
@@ -169,7 +169,7 @@ class Traced:
         return f"{order}u{self._port.facts.pointer_size}"
 
     def _c_function(self, name: str) -> int:
-        """Do what the C function at pc may do, and return where it returns to."""
+        """Do the worst that the C function at pc may do, and return its return address."""
         port, uc = self._port, self.uc
         abi, size = port.facts.abi, port.facts.pointer_size
         count = _ARGUMENTS.get(name, 3)
@@ -232,11 +232,11 @@ class Run:
     text: bytes
     """The enabled site."""
     aligned: bool
-    """Whether the stack pointer is as the ABI wants it when the site calls."""
+    """Whether the stack pointer has the ABI's alignment when the site calls."""
     before: State
-    """After the disabled site."""
+    """The state after the disabled site."""
     after: State
-    """After the enabled site."""
+    """The state after the enabled site."""
     calls: tuple[CCall, ...]
 
 

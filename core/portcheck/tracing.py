@@ -1,4 +1,4 @@
-"""Checks of what a user sees: traced functions, restored text, refused damage."""
+"""Checks of the user's view: traced functions, restored text, refused damage."""
 
 from __future__ import annotations
 

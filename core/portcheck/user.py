@@ -1,4 +1,4 @@
-"""A user at the shell of a booted machine, for checks of what a user sees."""
+"""A user at the shell of a booted machine, for checks of the user's view."""
 
 from __future__ import annotations
 

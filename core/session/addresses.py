@@ -15,14 +15,14 @@ _ADDRESS = re.compile(r"(?P<symbol>[^+\[]+?)(?:\+(?P<offset>\w+))?(?:\s*\[(?P<ow
 
 
 class AddressReader:
-    """Finds the address that a text means among the symbols of one machine."""
+    """Resolves texts to addresses, by the symbols of one machine."""
 
     def __init__(self, facts: Facts, kallsyms: Kallsyms) -> None:
         self._facts = facts
         self._kallsyms = kallsyms
 
     def code(self, name: str, owner: str | None = None) -> int | None:
-        """Return the address of the symbol `name`; for a function its code, not its descriptor.
+        """Return the address of the symbol `name`: of a function its code, not its descriptor.
 
         `owner` is a module or `TRACER`.
         """

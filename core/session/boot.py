@@ -1,7 +1,7 @@
 """One start of a machine: the machine and every object made for it.
 
-A reboot restores the state that they had when the session was opened. If that state could not
-be kept, it makes all of them anew; so do not keep a `Boot`.
+A reboot restores the state of these objects when the session was opened, or makes new objects if
+that state could not be kept. So do not keep a reference to a `Boot`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 An entry is a line as it was typed, or a stretch of time for which the machine ran on its own.
 `back` returns to the start of an entry: it restores the checkpoint before it and replays what
-follows. Equal commands give equal bytes, so that is the same machine, and where the checkpoints
-are makes no difference. What was undone stays until something else is done, for `redo`.
+follows. Equal commands give equal bytes, so the replayed machine is the same, wherever the
+checkpoints are. Undone entries stay for `redo` until a new action is done.
 
 Three things cannot be replayed: a reboot, a `goto`, and an action that was interrupted. So a
 checkpoint right after each of them is pinned.
@@ -25,9 +25,9 @@ from .journal import Action, Journal, Mark
 from .points import Point, Points, Stretch
 
 LEAST_S = 0.05
-"""Host seconds of running between two checkpoints, at least.
+"""Minimum host seconds of running between two checkpoints.
 
-These and all times of running are of the processor: what a replay takes, whatever else runs.
+All times of running are CPU time of the thread: what else the host runs does not count.
 """
 
 SHARE = 25
@@ -39,12 +39,12 @@ PROGRESS_S = 0.1
 REBOOT = "reboot"
 
 MOST_BOOTS = 2
-"""Machines that checkpoints keep besides the present one: each takes tens of megabytes."""
+"""Maximum number of old machines that checkpoints keep; each takes tens of megabytes."""
 
 DROPPED = "cannot go there: its checkpoint was dropped to save memory"
 
 _HOST_BYTES = 64 << 10
-"""Bytes of a checkpoint besides pages and registers, roughly: what the host knows."""
+"""Approximate bytes of the host's state in a checkpoint, besides pages and registers."""
 
 Repeat: TypeAlias = Callable[[str], object]
 """Executes a command of the journal again."""
@@ -58,7 +58,7 @@ class Owner(Protocol):
     journal: Journal
 
     def run(self, ns: int) -> None:
-        """Let the machine run."""
+        """Run the machine for `ns` of virtual time."""
         ...
 
     def boots_at(self) -> Restore:
@@ -68,22 +68,22 @@ class Owner(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """What was done in a line, or while the machine ran on its own."""
+    """The actions of a typed line, or a run of the machine on its own."""
 
     line: int
-    """The same number for all entries of a line: a reboot or a `goto` inside it is one itself."""
+    """Number of the typed line. A line with a reboot or a `goto` inside has several entries."""
     text: str
     """The line as it was typed; "" if the machine ran on its own."""
     actions: list[Action] = field(default_factory=list)
     fixed: set[int] = field(default_factory=set)
     """Numbers of the actions that cannot be replayed."""
     origin: int | None = None
-    """For a `goto`: the number of the entry inside which the machine then stands."""
+    """For a `goto`, the number of the entry that contains the instant it went to."""
     rebooted: bool = False
 
     @property
     def words(self) -> str:
-        """What was done."""
+        """The line, or a description of the run."""
         return self.text or "the machine ran on its own"
 
 
@@ -92,7 +92,7 @@ class Bound:
     """The moment between two entries."""
 
     mark: Mark
-    """The journal."""
+    """The state of the journal."""
     spent: float
     """Host seconds of running so far."""
     times: tuple[int, ...]
@@ -144,7 +144,7 @@ class History:
         self._base = None if first is None else first.restore
 
     def restart(self) -> None:
-        """Forget what was done, but not where `reboot` returns to."""
+        """Forget all entries, but keep the state to which `reboot` returns."""
         self.points.clear()
         self.entries.clear()
         self.bounds.clear()
@@ -161,7 +161,7 @@ class History:
             self._number += 1
 
     def close(self) -> None:
-        """Note that what was done in the current line so far is a line of its own."""
+        """End the current line: later actions belong to another line."""
         if self._open:
             last = self.entries[self.done - 1]
             last.text = "; ".join(map(str, last.actions))
@@ -234,7 +234,7 @@ class History:
 
     @contextmanager
     def new_boot(self) -> Iterator[None]:
-        """The context loads another machine into the session, which `back` can undo.
+        """Return a context that loads another machine into the session; `back` can undo it.
 
         An exception brings the old machine back.
         """
@@ -264,7 +264,7 @@ class History:
         scheduler.begin, scheduler.between, scheduler.end = self._begins, self._between, self._ends
 
     def _save(self) -> Restore:
-        """Return a function that restores the present state, of the present machine."""
+        """Return a function that restores the present machine and its state."""
         return in_order(self._session.boots_at(), checkpoint.save(self._session.boot))
 
     @property
@@ -289,7 +289,7 @@ class History:
         self._take(pinned=True)
 
     def _forget_undone(self) -> None:
-        """Drop what `redo` would do again: something else is done now."""
+        """Drop the undone entries, because a new action is done instead of `redo`."""
         if self.done == len(self.entries):
             return
         del self.entries[self.done :], self.bounds[self.done + 1 :]

@@ -15,7 +15,7 @@ from ..errors import GuestInterrupted
 from ..memento import Restore, attributes
 
 Action: TypeAlias = str | int
-"""A command as the shell takes it, or virtual ns that the machine ran on its own."""
+"""A command as the shell takes it, or the virtual ns of a run without a command."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +67,7 @@ class Journal:
         return Mark(self._actions, len(self._actions), self._cut)
 
     def rewind(self, mark: Mark) -> None:
-        """Return to an earlier state, or to a later one that was left by `rewind`."""
+        """Return to an earlier state, or to a later state from which `rewind` has returned."""
         # The list of a mark only grows, so that all marks of it stay valid.
         self._actions, self._cut = mark.actions[: mark.count], mark.cut
 
@@ -83,7 +83,7 @@ class Replayed(Protocol):
     def journal(self) -> Journal: ...
 
     def run(self, ns: int) -> None:
-        """Let the machine run."""
+        """Run the machine for `ns` of virtual time."""
         ...
 
 

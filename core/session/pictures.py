@@ -25,8 +25,9 @@ UNTIMED = "no call has been timed: first echo function_graph > current_tracer"
 def picture_of(session: Session, name: str, function: str = "") -> Drawing | FlameGraph | Lanes:
     """Return the picture `name` of `PICTURES`.
 
-    `function` is that of the call on the map, or of the histogram. Raises `UsageError` for an
-    unknown picture or function, or if the trace lacks what it shows, and `MemoryFault`.
+    `function` names the call to draw on the map, or the function of the histogram. Raises
+    `UsageError` for an unknown picture or function, or if the trace lacks what it shows, and
+    `MemoryFault`.
     """
     with session.lock:
         boot = session.boot

@@ -1,8 +1,8 @@
 """The checkpoints of a session's history: taken while it runs, thinned out when they are many.
 
-A checkpoint is kept by the pages that changed (machine/snapshot.py). They are dense near the
-present and thinner before it: the distance of two grows with the square root of their age, up
-to a limit. Distances are in host seconds of running, because that is what a replay takes.
+A checkpoint stores only the pages that changed (machine/snapshot.py). Checkpoints are dense near
+the present and thin out before it: the distance of two grows with the square root of their age, up
+to a limit. Distances are in host seconds of running, because a replay takes that long.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST = 1500
 """Largest number of checkpoints, which bounds the time to choose one."""
 
 _OLD_S = 60.0
-"""Age in host seconds from which on distances no longer grow."""
+"""Age in host seconds after which distances no longer grow."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class Stretch:
 
 @dataclass(slots=True, eq=False)
 class Point:
-    """A checkpoint at `at`: the number of an entry of the history, and of actions done in it."""
+    """A checkpoint at `at`: an entry's number, and the number of its actions already done."""
 
     at: tuple[int, int]
     times: tuple[int, ...]
@@ -48,14 +48,14 @@ class Point:
     stretch: Stretch | None = None
     """The run in which it was taken; None between two actions."""
     pinned: bool = False
-    """Whether what is before it cannot be replayed, so that nothing else can take its place."""
+    """Whether it must stay, because the action before it cannot be replayed."""
 
 
 class Points:
     """Checkpoints in the order in which the machine came through them."""
 
     def __init__(self, size: Callable[[], int], own: Callable[[], int]) -> None:
-        """`size` returns the bytes of all stored pages, `own` those a checkpoint takes besides."""
+        """`size` returns the bytes of all stored pages, `own` the other bytes of one checkpoint."""
         self._size = size
         self._own = own
         self._points: list[Point] = []
@@ -79,17 +79,17 @@ class Points:
 
     @property
     def last(self) -> Point | None:
-        """The newest one."""
+        """The newest checkpoint."""
         return self._points[-1] if self._points else None
 
     @property
     def last_between(self) -> Point | None:
-        """The newest one between two actions."""
+        """The newest checkpoint between two actions."""
         return next((point for point in reversed(self._points) if point.stretch is None), None)
 
     @property
     def size(self) -> int:
-        """Bytes that they take."""
+        """Bytes that the checkpoints take."""
         return self._size() + len(self._points) * self._own()
 
     def add(self, take: Callable[[], Point]) -> Point | None:
@@ -112,17 +112,17 @@ class Points:
         return point
 
     def forget(self, unwanted: Callable[[Point], bool]) -> None:
-        """Drop those that are `unwanted`, except the first."""
+        """Drop the checkpoints that are `unwanted`, except the first."""
         self._points[1:] = [point for point in self._points[1:] if not unwanted(point)]
 
     def clear(self) -> None:
-        """Drop all."""
+        """Drop all checkpoints."""
         self._points.clear()
 
     def _drop(self, count: int) -> bool:
-        """Drop `count` of them, one after the other, where it costs least; False if none is left.
+        """Drop the `count` least valuable checkpoints; return False if none can be dropped.
 
-        The first and the last stay, and those that are pinned as long as there are others.
+        The first and the last stay. Pinned checkpoints go only after all others.
         """
         for _ in range(count):
             points = self._points
@@ -135,7 +135,7 @@ class Points:
         return True
 
     def _worth(self) -> list[float]:
-        """Return what each is worth: how much longer a replay is without it, for its age.
+        """Return each checkpoint's worth: how much longer a replay is without it, for its age.
 
         What comes after a run can be replayed only from a checkpoint between two actions.
         """

@@ -1,9 +1,9 @@
 """A race between a CPU and a patch, tried at every position.
 
-A CPU is led to an instruction of a call site, or to the one before or after it. Then the site
-is enabled, or disabled, by each method of the port, and the machine runs on. Each try begins at
-the same checkpoint, and at the end the machine is as it was before. So the same machine has the
-same table.
+A CPU runs to an instruction of a call site, or to the instruction before or after the site. Then a
+method of the port enables or disables the site, and the machine runs on. Each try begins at the
+same checkpoint, and the last one leaves the machine as it was before. So the same machine always
+gives the same table.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Fate(Enum):
 
     FINE = "fine"
     LOST = "lost"
-    """It oopsed, and its TOC pointer is not one of this machine's."""
+    """It oopsed, and its TOC pointer belongs to neither the kernel nor a module."""
     OOPS = "oops"
     HANG = "hang"
     STALE = "stale"
@@ -55,7 +55,7 @@ class Fate(Enum):
     EVENT_LOST = "event lost"
     """It executed the new text, and its call was not recorded."""
     UNREACHED = "not reached"
-    """No CPU came there."""
+    """No CPU came to the position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Result:
 
     fate: Fate
     detail: str = ""
-    """What is lost, or the reason of the oops."""
+    """What was lost, or the reason of the oops."""
 
     @property
     def word(self) -> str:
@@ -89,7 +89,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A position, and what became of the CPU there by each method."""
+    """A position, and what became of the CPU there with each method."""
 
     number: int
     """From 1."""
@@ -97,9 +97,9 @@ class Row:
     """Whether the patch enables the site; else it disables it."""
     address: int
     offset: int
-    """From the start of the site, in bytes."""
+    """Bytes from the start of the site."""
     inside: bool
-    """Whether it is in the middle of the site."""
+    """Whether the position is in the middle of the site."""
     text: str
     """The instruction that the CPU is about to execute there, before the patch."""
     results: tuple[Result, ...]
@@ -120,12 +120,12 @@ class Table:
     watched: str
     """What `patch watch` calls the site: its function, or the ip if that has several sites."""
     workload: str | None
-    """What brings a CPU to the site; None if it comes there by itself."""
+    """The workload that brings a CPU to the site; None if a CPU comes there without one."""
     methods: tuple[str, ...]
     rows: tuple[Row, ...]
 
     def commands(self, row: Row, method: str) -> str:
-        """Return the commands that lead a CPU to `row`, in front of the patch of the site."""
+        """Return the commands that bring a CPU to `row`, to run before the site is patched."""
         start = "" if row.enables else "echo function > current_tracer; "
         until = f"until {row.address:#x}" + (f" {self.workload}" if self.workload else "")
         tracer = _FUNCTION if row.enables else _NOP
@@ -166,9 +166,9 @@ class Race:
         self._progress = progress
 
     def run(self, workload: str | None) -> Table:
-        """Try every position. `workload` brings a CPU to the site (None: any that does).
+        """Try every position. `workload` brings a CPU to the site; None chooses one.
 
-        Raises `GuestError` if no CPU comes there, or on `stop`.
+        Raises `GuestError` if no CPU comes to the site, or on `stop`.
         """
         boot, patcher = self._boot, self._boot.ftrace.patcher
         restore = checkpoint.save(boot)
@@ -206,7 +206,7 @@ class Race:
             self._progress("")
 
     def _workload(self, waiting: Sequence[Restore], wanted: str | None) -> str | None:
-        """Return what brings a CPU to the site in all of these states, or in some of them.
+        """Return the workload that brings a CPU to the site in most of these states, or None.
 
         Raises `GuestError` if nothing does.
         """
@@ -232,7 +232,7 @@ class Race:
     def _lead(self, base: Restore, address: int, workload: str | None) -> Vcpu | Result:
         """Restore `base` and run until a CPU is about to execute `address`, and return it.
 
-        Return what happened instead if no CPU comes there.
+        Return the result of the try instead if no CPU comes there.
         """
         base()
         machine = self._boot.machine
@@ -249,7 +249,7 @@ class Race:
             return Result(Fate.UNREACHED)
 
     def _positions(self) -> Iterator[tuple[Insn, int, int]]:
-        """Yield the instructions of the site and its neighbours, with their offset.
+        """Yield the instructions of the site and its neighbours, each with its offset in bytes.
 
         Also the site's size in bytes. Delay slots are no positions: no CPU stops there.
         """
@@ -336,7 +336,7 @@ class Race:
         return int(np.count_nonzero(ips == np.uint64(self._ip)))
 
     def _dead(self, oops: GuestOops) -> Result:
-        """Return what an oops tells."""
+        """Return the result of a try that ended in `oops`."""
         boot = self._boot
         toc = boot.port.facts.abi.toc
         if toc is not None:
@@ -354,4 +354,4 @@ class Race:
 
 
 def _never() -> None:
-    """No workload has ended: none was started."""
+    """Return None: without a workload, none can end."""

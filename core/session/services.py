@@ -64,7 +64,7 @@ class TracingServices(FtraceServices):
         self._array = array
 
     def kprobe(self, ip: int) -> bool:
-        """Return whether a kprobe has set the breakpoint at `ip`, or had set it."""
+        """Return whether a kprobe's breakpoint is, or was, at `ip`."""
         return self._array.kprobes.kprobes.trapped(ip)
 
     def trace_control(self, cpu: int, probe: int, ip: int, parent_ip: int) -> int:
@@ -85,7 +85,7 @@ class TracingServices(FtraceServices):
             self._array.snapshot.swap_cpu(cpu)
 
     def pid_follow(self, pid: int, parent: int) -> None:
-        """Have the lists of pids follow a fork or an exit."""
+        """Update the lists of pids after a fork or an exit."""
         self._array.follow_task(pid, parent)
 
     def died(self, cpu: int) -> None:
@@ -93,5 +93,5 @@ class TracingServices(FtraceServices):
         self._array.commands.dump_on_oops(cpu)
 
     def stack_max(self, vcpu: Vcpu, used: int, ip: int) -> None:
-        """Have the stack tracer look at the stack of `vcpu`."""
+        """Have the stack tracer record the stack of `vcpu`."""
         self._array.stack.check_stack(vcpu, used, ip)

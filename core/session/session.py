@@ -66,10 +66,10 @@ BUNDLED_ONLY = "DYNFTRACE_BUNDLED_ONLY"
 must not learn which files the host has."""
 
 DEAD_MACHINES = 4
-"""Reboots after which old machines are freed.
+"""Number of reboots after which old machines are freed.
 
-A machine and what reads it form cycles. The collector counts objects, not the engine's memory,
-so by its own rules it would keep dozens of machines.
+A machine and its readers form reference cycles. The garbage collector counts objects, not the
+engine's memory, so left alone it would keep dozens of machines.
 """
 
 BOOT_LIMIT_NS = 2_000_000_000
@@ -166,10 +166,9 @@ class Session:
                 gc.collect()
 
     def prepare(self, action: Callable[[], object]) -> None:
-        """Do `action` now and after each reboot, as a part of opening the session.
+        """Do `action` now and again after each reboot, as part of opening the session.
 
-        What it does is not in the journal, so `back` cannot undo it. Raises what `action`
-        raises.
+        `action` is not in the journal, so `back` cannot undo it. Raises what `action` raises.
         """
         with self.lock:
             self._prepare = action
@@ -182,7 +181,7 @@ class Session:
         return attributes(self, "boot", "spec")
 
     def save(self) -> Restore:
-        """Return a function that goes back to the present state, also after a reboot.
+        """Return a function that restores the present state, even after a reboot.
 
         Afterwards there is nothing to undo.
         """
@@ -191,7 +190,7 @@ class Session:
             return in_order(*parts, self.journal.save(), self.history.restart)
 
     def _load(self) -> Boot:
-        """Return a machine with the kernel in it that has not run yet."""
+        """Return a machine with the kernel loaded; no vCPU has run yet."""
         spec = self.spec
         return Boot.load(
             self.port,
@@ -241,8 +240,8 @@ class Session:
     def _run_boot(self) -> None:
         """Run from `_start` until CPU 0 is idle for the first time.
 
-        A kernel without that symbol is a collection of functions to call. The entry point of
-        the file does not tell them apart: a linker defaults to the start of the text.
+        A kernel without the symbol `_start` is only a collection of functions to call. The entry
+        point of the file does not show this: a linker defaults to the start of the text.
         """
         entry, machine = self.image.symbols.address_of(START), self.boot.machine
         if entry is None:
@@ -257,11 +256,11 @@ class Session:
 
     @property
     def now(self) -> int:
-        """Virtual ns."""
+        """The machine's virtual time in ns (`Scheduler.now`)."""
         return self.boot.machine.now
 
     def run(self, ns: int) -> None:
-        """Let the machine run this much virtual time."""
+        """Run the machine for `ns` of virtual time, or until `stop`."""
         with self.lock:
             self.boot.ftrace.patcher.check_may_run()
             self.history.before()
@@ -270,7 +269,7 @@ class Session:
             self.history.note(ns)
 
     def sleep(self, ns: int) -> None:
-        """Let the machine run this much virtual time, all of it.
+        """Run the machine for all of `ns` of virtual time.
 
         Raises `GuestError` if no CPU is left to run, `GuestOops` if one oopses meanwhile, and
         `GuestInterrupted` on `stop`.
@@ -309,7 +308,7 @@ class Session:
             return self.boot.stepper.over(cpu)
 
     def step_out(self, cpu: int) -> int:
-        """Run until the function on `cpu` returns. Return the vCPU on which it did.
+        """Run until the function on `cpu` returns. Return the vCPU on which it returned.
 
         Raises `GuestError`.
         """
@@ -374,11 +373,11 @@ class Session:
     # Modules
 
     def module_path(self, name: str) -> Path:
-        """Return the file of the module `name`: a path, or a name.
+        """Return the file of the module `name`, which is a path or a module's name.
 
-        A name is that of a module in the kernel's tree, or of a bundled one. Raises `UsageError`
-        for a path if `BUNDLED_ONLY` is set; those of `spec` are allowed. Raises `ImageError` for
-        a damaged package.
+        A module's name is looked up in the kernel's tree, then among the bundled modules. Raises
+        `UsageError` for a path if `BUNDLED_ONLY` is set; those of `spec` are allowed. Raises
+        `ImageError` for a damaged package.
         """
         known = self.port.images() / f"{name}.ko"
         plain = "/" not in name and not name.endswith(".ko") and "\0" not in name
@@ -400,11 +399,11 @@ class Session:
     def insmod(
         self, name: str, far: bool = False, replaced: tuple[str, str] | None = None
     ) -> Module:
-        """Load a module by name or path; `far` puts it out of reach of a call of the kernel.
+        """Load a module by name or path; `far` puts it out of reach of the kernel's calls.
 
-        With `replaced`, two symbols, its calls of the first become calls of the second. Raises
-        `ModuleError`, `ImageError`, `GuestError`, and `UsageError` for `far` on a port with a
-        single module area, or if there is no call to replace.
+        `replaced` has two symbols: the module's calls of the first become calls of the second.
+        Raises `ModuleError`, `ImageError`, `GuestError`, and `UsageError` for `far` on a port with
+        a single module area, or if there is no call to replace.
         """
         with self.lock:
             self.boot.ftrace.patcher.check_idle()
@@ -414,7 +413,7 @@ class Session:
             return module
 
     def modprobe(self, name: str) -> list[Module]:
-        """Load a module of the kernel's tree after those that it needs; return the new ones.
+        """Load a module of the kernel's tree and its dependencies; return the newly loaded ones.
 
         `name` is a name or a path inside a tree. Raises `UsageError` without a tree, for an
         unknown module, and if `BUNDLED_ONLY` is set; else as `insmod`.
@@ -501,7 +500,7 @@ class Session:
         return [(None, self.image, kernel), *modules]
 
     def recordings(self) -> list[tuple[Recording, FirstChange]]:
-        """Return how the sites of each loaded file are found, and what was compared at first.
+        """Return how each loaded file's sites were found, and the check before their first change.
 
         Raises `ImageError`, and `MissingSymbolError` for a kernel that cannot be traced.
         """
@@ -540,7 +539,7 @@ class Session:
             return self.boot.steppings.at(cpu)
 
     def address_space(self, ip: int | None) -> AddressSpace:
-        """Return the address space, with what the call at `ip` reaches if given.
+        """Return the address space; with `ip`, also what the call at that site can reach.
 
         Raises `UsageError` if no record begins there, `MemoryFault` and `MissingSymbolError`.
         """
@@ -558,12 +557,12 @@ class Session:
                 return Operands()
 
     def stack(self, cpu: int, words: int) -> Stack:
-        """Return up to `words` words of the stack of `cpu`, and what each is."""
+        """Return up to `words` words of the stack of `cpu`, with the meaning of each."""
         with self.lock:
             return self.boot.stacks.at(cpu, words)
 
     def patch_view(self) -> PatchView | None:
-        """Return the patch that is under way, as it is now; None without one."""
+        """Return the present state of the patch under way, or None."""
         with self.lock:
             return self.boot.patching.view()
 
@@ -641,7 +640,7 @@ class Session:
             return self.boot.instructions(address, size)
 
     def instruction(self, cpu: int) -> str:
-        """Return one line: where `cpu` is and what its next step executes."""
+        """Return one line with the position of `cpu` and its next instruction."""
         with self.lock:
             boot = self.boot
             pc = boot.machine.registers(cpu)[self.port.facts.abi.pc.name]

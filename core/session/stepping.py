@@ -7,7 +7,7 @@ own stacks.
 
 `out` does not read the return address from the stack, where it may be wrong. Instead it runs the
 CPU to an instruction that leaves the function, and over it. If returns are traced, this ends in
-return_to_handler, to which the function returns then.
+return_to_handler, the address to which the function then returns.
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ class Stepper:
     # Changes of the last step
 
     def mark(self) -> None:
-        """Report changes and elapsed time from here on."""
+        """Begin a step: changes and elapsed time are reported from this state on."""
         self._before = {
             vcpu.number: (vcpu.ticks, vcpu.registers.read()) for vcpu in self._machine.vcpus
         }
         self.accesses = ()
 
     def changes(self, cpu: int) -> tuple[Change, ...]:
-        """Return the registers of `cpu` that the last step has changed, without pc."""
+        """Return the registers of `cpu` that the last step has changed, except pc."""
         if cpu not in self._before:
             return ()
         now, pc = self._machine.registers(cpu), self._machine.port.facts.abi.pc.name
@@ -143,7 +143,7 @@ class Stepper:
         return self._run_to({call}, lambda each: each.registers.sp == sp, LIMIT_NS, what)
 
     def out(self, cpu: int) -> int:
-        """Run until the current function of `cpu` returns. Return the vCPU on which it did.
+        """Run until the current function of `cpu` returns. Return the vCPU on which it returned.
 
         A function that ends in a jump to another one returns when that one does. Raises
         `GuestError` outside of known functions, and what `Scheduler.run_to` raises.
@@ -192,9 +192,9 @@ class Stepper:
     def until(self, place: str, workload: str | None = None) -> int:
         """Run until a vCPU is about to execute `place`. Return the number of that vCPU.
 
-        `place` is an address or a function, which means its call site if it has one. Starts
-        `workload` first, unless it is still running. Raises `UsageError` for an unknown place,
-        and what `Scheduler.run_to` and `Requests.start_workload` raise.
+        `place` is an address or a function; a function means its call site if it has one. Starts
+        `workload` first, unless it is still running. Raises `UsageError` for an unknown place, and
+        what `Scheduler.run_to` and `Requests.start_workload` raise.
         """
         machine = self._machine
         places = self._places(place)

@@ -1,12 +1,12 @@
-"""Travel in time: from an event of the trace, or from a time, to the machine at that instant.
+"""Travel in time: restore the machine as it was at a time, or at an event of the trace.
 
-The nearest checkpoint before it is restored, and the machine runs on to that instant. The run
-is the same as the first time, so the machine is too.
+The nearest checkpoint before the instant is restored, and the machine runs on to the instant. The
+run repeats the first one, so it reaches the same state.
 
-The tracer writes an event some time after the call that it is about. So a replay that looks for
-a call watches its site shortly before the event, and saves the state each time that the task of
-the event comes there. Calls nest: an interrupt can call the same function before the event is
-written. So the visits are matched with all events of that site in between.
+The tracer writes an event some time after the call that the event reports. So a replay watches the
+call's site shortly before the event, and saves the state each time the event's task comes there.
+Calls nest: an interrupt can call the same function before the event is written. So the visits are
+matched with all events of that site in between.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .history import DROPPED, History, Repeat
 from .points import Point
 
 MARGINS_NS = (4_000, 60_000, 2_000_000)
-"""Virtual ns before an event in which its call is looked for: the next ones if it is not found."""
+"""Virtual ns before an event in which to look for its call, tried in this order."""
 
 _FOREVER = 1 << 63
 
@@ -39,7 +39,7 @@ _ENTRIES = (TraceType.FN, TraceType.GRAPH_ENT, HIT)
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """Where to go: CPU `cpu` at `time` (virtual ns), or at the call of an event of that time."""
+    """Where to go: CPU `cpu` at `time` (virtual ns), or at the call of an event at that time."""
 
     cpu: int
     time: int
@@ -48,7 +48,7 @@ class Instant:
     pid: int = 0
     """The task of the event."""
     others: tuple[int, ...] = ()
-    """Times of the events before it that have the same place and task."""
+    """Times of the earlier events with the same place and task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,11 @@ class Arrival:
 
     cpu: int
     at_place: bool
-    """Whether that CPU stands at the place of the instant."""
+    """Whether the CPU stands at the place of the instant."""
 
 
 def instant_of(boot: Boot, table: EventTable, number: int) -> Instant:
-    """Return where to go for event `number` of `table`.
+    """Return the instant of event `number` of `table`.
 
     Raises `UsageError` if the events have no times.
     """
@@ -108,10 +108,10 @@ class Journey:
         self._entry = -1
 
     def go(self, instant: Instant, command: str) -> Arrival:
-        """Go to `instant`; `command` says so in the journal.
+        """Go to `instant`; `command` is the journal's text for it.
 
-        Raises `UsageError` if the run does not contain it, and `GuestInterrupted` on `stop`,
-        with nothing changed.
+        Raises `UsageError` if the run does not contain the instant, and `GuestInterrupted` on
+        `stop`, with nothing changed.
         """
         history, machine = self._history, self._boot.machine
         if instant.time > machine.now:
@@ -161,7 +161,7 @@ class Journey:
         saved: bool = False,
         only: int | None = None,
     ) -> tuple[Sequence[_Visit], Restore]:
-        """Return the visits of the place on the way, and what restores the end.
+        """Return the visits of the place on the way, and a function that restores the end.
 
         The state is saved at all visits if `saved`, or at visit number `only`, from 0.
         """
@@ -199,7 +199,7 @@ class Journey:
     def _start(self, instant: Instant, margin: int) -> tuple[Point, int]:
         """Return the checkpoint to start from, and the entry before which the replay ends.
 
-        Walks back along what led to the present state. Raises `UsageError`.
+        Searches backwards along the actions that led to the present state. Raises `UsageError`.
         """
         history, cpu, time = self._history, instant.cpu, instant.time
         number, end = history.done - 1, (history.done, 0)
@@ -246,7 +246,7 @@ def _reaches(point: Point, cpu: int, time: int) -> bool:
 def _matching(visits: Sequence[_Visit], instant: Instant) -> _Visit | None:
     """Return the visit that led to the event of `instant`, or None.
 
-    An event belongs to the last visit before it that has not had one.
+    An event belongs to the last visit before it that has no event yet.
     """
     waiting = list(visits)
     for time in (*instant.others, instant.time):

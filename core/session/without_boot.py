@@ -1,8 +1,8 @@
 """Why a function does not run in a kernel that has not booted.
 
-A call that faults, does not end or fails is done again from the same state, with its last reads
-of memory on record. They tell what was missing: a pointer that the boot sets and that is still
-NULL, or the word that a loop waits for. Then the machine is put back to where the call ended.
+A call that faults, fails or does not end is repeated from the same state, with its last reads of
+memory recorded. They show what was missing: a pointer that the boot sets and that is still NULL, or
+the word that a loop waits for. Then the machine is put back to where the call ended.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from .boot import Boot
 
 LIMIT_NS = 1_000_000_000
-"""Longest call, in virtual ns: nothing that it could wait for happens by itself."""
+"""Longest call, in virtual ns: without a boot, nothing that a call waits for ever happens."""
 
 WATCHED_NS = 100_000
-"""Virtual ns before the end in which reads are recorded."""
+"""Virtual ns before a call's end in which reads are recorded."""
 
 NEAR = 4096
-"""Most bytes from a pointer to what is accessed through it."""
+"""Largest offset in bytes of an access through a pointer."""
 
 NOT_BOOTED = "the kernel has not booted"
 
@@ -40,7 +40,7 @@ _PLACE, _WORD = re.compile(r"[\[(]([^\])]*)[\])]"), re.compile(r"[\w$]+")
 """A memory operand, and the words in it."""
 
 LAST = 20_000
-"""Most reads that are kept."""
+"""Maximum number of reads kept."""
 
 ERRNOS = 4095
 """Largest errno; a function that fails returns its negative, or NULL."""
@@ -61,9 +61,9 @@ class _Ended:
 def call(boot: Boot, pointer: int, arguments: Sequence[int], remark: Callable[[str], None]) -> int:
     """Call the function at `pointer` and return its result.
 
-    If it may have failed for want of a boot, `remark` gets the reason as a sentence. Raises what
-    `Requests.call` raises. The message of a `GuestOops` or `GuestHang` begins with the reason, if
-    one was found.
+    If it may have failed because the kernel has not booted, `remark` gets the reason as a sentence.
+    Raises what `Requests.call` raises. The message of a `GuestOops` or `GuestHang` begins with the
+    reason, if one was found.
     """
     machine = boot.machine
     before = machine.save()
@@ -95,7 +95,7 @@ def call(boot: Boot, pointer: int, arguments: Sequence[int], remark: Callable[[s
 
 
 def _failed(boot: Boot, result: int) -> bool:
-    """Whether a function that returns `result` may say that it has failed."""
+    """Whether `result` may report a failure."""
     tops = [1 << bits for bits in (32, 8 * boot.port.facts.pointer_size)]
     return not result or any(top - ERRNOS <= result % top for top in tops)
 
@@ -132,7 +132,7 @@ def _refused(boot: Boot, pc: int, said: str) -> str:
 
 
 def _fault(boot: Boot, reads: list[Read], ended: _Ended) -> str:
-    """Return what an access without memory was about; empty if that is not known."""
+    """Return the cause of an access to unmapped memory; empty if unknown."""
     where = boot.kallsyms.format(ended.pc)
     text = _text(boot, ended.pc)
     assert ended.address is not None
@@ -206,12 +206,12 @@ def _saves(boot: Boot, pc: int) -> bool:
 
 
 def _target(boot: Boot, pc: int) -> str:
-    """Return the register that the instruction at `pc` loads; empty if that is not known."""
+    """Return the register that the instruction at `pc` loads; empty if unknown."""
     return _text(boot, pc).partition(" ")[2].partition(",")[0].strip()
 
 
 def _hang(boot: Boot, reads: list[Read]) -> str:
-    """Return what a call without an end reads again and again; empty if that is not known."""
+    """Return what an endless call reads again and again; empty if unknown."""
     stack = boot.port.facts.map.host_stack
     tracer = boot.port.facts.map.tracer
     data = [

@@ -52,7 +52,7 @@ class Context:
     repeat: Callable[[str], object]
     """Executes a command of the journal again."""
     input: str | None = None
-    """Output of the command before it in a pipeline; None without one."""
+    """Output of the previous command of a pipeline; None for the first command."""
     directory: WorkingDirectory = field(default_factory=WorkingDirectory)
     """Where relative paths begin."""
     output: list[str] = field(default_factory=list)
@@ -62,15 +62,15 @@ class Context:
     changed: bool = False
     """Whether the machine's state may have changed: set before a command runs, see `Changes`."""
     wrong: int | None = None
-    """Column of what could not be parsed, in the text as it was typed."""
+    """Column of the error in the typed text, from 0, if the arguments could not be parsed."""
 
     def did(self, effect: Effect) -> None:
-        """State what the command has done."""
+        """Add an effect of the command to the outcome."""
         self.effects.append(effect)
 
     @property
     def boot(self) -> Boot:
-        """The current start of the machine; another one after `reboot`."""
+        """The current start of the machine; `reboot` replaces it."""
         return self.session.boot
 
     def line(self, text: str = "") -> None:
@@ -133,7 +133,7 @@ def options_of(arguments: Arguments, known: str) -> tuple[dict[str, str], Argume
         found, rest = getopt.gnu_getopt(words, known)
     except getopt.GetoptError as error:
         raise UsageMistake(str(error)) from error
-    # Options may stand behind arguments: the words that are left, as words.
+    # Options may follow arguments, so `getopt` returns texts; find the words of those left.
     left = list(rest)
     others = []
     for word in reversed(arguments):
@@ -144,7 +144,7 @@ def options_of(arguments: Arguments, known: str) -> tuple[dict[str, str], Argume
 
 
 def typed_column(words: Arguments, column: int) -> int:
-    """Return where `column` of `words`, joined by blanks, was typed."""
+    """Return the typed column of `column` in `words` joined by blanks."""
     for word in words:
         if column <= len(word.text):
             return word.columns[column]

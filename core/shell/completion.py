@@ -22,7 +22,7 @@ _BREAKS = frozenset(" \t;\n>&|")
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """Candidates that can replace the text from `start` on, where the last word begins."""
+    """Candidates that can replace the last word, which begins at `start`."""
 
     start: int
     words: tuple[str, ...]
@@ -78,7 +78,7 @@ def _arguments(
 
 
 def _functions(session: Session, word: str) -> Iterable[str]:
-    """Return names of functions, without the prefix of code if `word` has none."""
+    """Return names of functions; if `word` lacks the ABI's prefix of code names, without it."""
     names = session.function_names()
     prefix = session.port.facts.abi.text_prefix
     if not prefix or word.startswith(prefix):
@@ -87,7 +87,7 @@ def _functions(session: Session, word: str) -> Iterable[str]:
 
 
 def _commands(word: str) -> Iterable[str]:
-    """Return what set_ftrace_filter accepts after the functions of `word` and a colon."""
+    """Return the commands that may follow the functions of `word` in set_ftrace_filter."""
     functions = word.partition(":")[0]
     return (f"{functions}:{command}" for command in ("mod:", *COMMANDS))
 

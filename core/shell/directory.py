@@ -9,20 +9,20 @@ from ..errors import TracefsError
 from ..tracefs.tree import MOUNT_POINTS, Directory, Tracefs
 
 MOUNTED = MOUNT_POINTS[0]
-"""Where the root of tracefs is, as `pwd` shows it."""
+"""Mount point of the root of tracefs, as `pwd` shows it."""
 
 
 @dataclass(slots=True)
 class WorkingDirectory:
-    """Where relative paths begin. A shell starts at the root of tracefs."""
+    """The directory at which relative paths begin. A shell starts at the root of tracefs."""
 
     path: str = ""
-    """Its canonical path: relative to the root of tracefs, or from another mount point on."""
+    """Its canonical path: relative to the root of tracefs, or from another mount point."""
     previous: str | None = None
     """The directory before the last `change`."""
 
     def absolute(self, path: str) -> str:
-        """Return `path` as the tree takes it; "" is the directory itself."""
+        """Return `path` as the tree expects it; "" is the directory itself."""
         if path.startswith("/") or not self.path:
             return path
         return f"{self.path}/{path}" if path else self.path

@@ -23,9 +23,9 @@ class ShowedSite:
 
     ip: int
     function: str
-    """Without the ABI's prefix of names of code."""
+    """Its name, without the ABI's prefix of code names."""
     recorded: bool = True
-    """Whether ftrace has a record of it; rec.ip is then `ip`."""
+    """Whether ftrace has a record of the site; `ip` is then rec.ip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ Showed = (
     | ShowedRace
     | ReadFile
 )
-"""Effects of showing output. A redirected command has none of them: nobody saw its output."""
+"""Effects of showing output. A redirected command has none: the user saw no output."""
 
 Effect = (
     Showed
@@ -230,7 +230,7 @@ class Outcome:
     changed: bool = False
     """Whether the machine's state may have changed, so that `back` has to undo it."""
     wrong: int | None = None
-    """Column of what the last command could not parse, in the text as it was typed; from 0."""
+    """Column of the last command's parse error in the typed text, from 0."""
 
 
 def combine(outcomes: Iterable[Outcome]) -> Outcome:

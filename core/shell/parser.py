@@ -6,7 +6,7 @@ pipelines separated by `;`, newlines, `&&` and `||`; `for NAME in WORDS; do …;
 backslashes; `#` comments; `>` and `>>` redirections of a command's output, `<` of its input,
 `2>` of its errors (to /dev/null or `&1`). `$NAME` and `${NAME}` are variables and `$?` is the
 last status; any other `$` is an ordinary character. So are parentheses inside a word, which
-instructions need (`40(r1)`). What else a shell has is rejected with a sentence.
+instructions need (`40(r1)`). All other shell syntax is rejected with a sentence.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Redirection:
     """Where input comes from (`<`), or where output (`>`, `>>`) or errors (`2>`, `2>&`) go."""
 
     path: Word
-    """A file; after `2>&` the number 1, for where the output goes."""
+    """A file; after `2>&`, the number 1 for the destination of the output."""
     operator: str
 
     @property
@@ -156,7 +156,7 @@ _UNSUPPORTED = {
     "function": "functions are not supported",
 }
 DEEPEST = 16
-"""Largest depth of loops inside each other."""
+"""Maximum depth of nested loops."""
 
 
 def parse(text: str) -> tuple[Step, ...]:
@@ -286,7 +286,7 @@ class _Parser:
         return step
 
     def _body(self, *ends: str) -> tuple[tuple[Step, ...], str]:
-        """Return one or more steps, and the one of the reserved words `ends` that follows."""
+        """Return one or more steps, and the reserved word among `ends` that follows them."""
         body = self._list()
         if not body and self._next is not None:
             raise _unexpected(self._next)
@@ -336,13 +336,13 @@ class _Parser:
 
 
 def _keyword(word: Word) -> str:
-    """Return the reserved word that `word` is; "" if it is quoted or another word."""
+    """Return `word` if it is an unquoted reserved word, else ""."""
     plain = len(word.text) == word.columns[-1] - word.columns[0]
     return word.text if plain and word.text in _RESERVED else ""
 
 
 class Continuation:
-    """Whether the lines of a command so far need another line. Each line is read once."""
+    """Decides whether the lines of a command so far need another line. Each line is read once."""
 
     def __init__(self) -> None:
         self._quote = ""
@@ -397,7 +397,7 @@ class Continuation:
         return bool(self._quote) or self._joined or self._loops > 0
 
     def _end_word(self) -> None:
-        """Count the loops that the word opens or closes, if it can be a reserved word."""
+        """Count the nesting that the word opens or closes, if it can be a reserved word."""
         if not self._word:
             return
         if self._begins and self._word in _LOOP_ENDS:

@@ -1,4 +1,4 @@
-"""One line that says what a command line would do, shown while it is typed."""
+"""The preview: one line about a command line's effect, shown while it is typed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from .shell import Shell
 
 NAMED = 20
-"""Largest number of functions that a preview names."""
+"""Maximum number of functions that a preview names."""
 
 _FILTER = "set_ftrace_filter"
 
 
 def preview(shell: Shell, text: str) -> str:
-    """Return what the last command of `text` would select, or its usage; "" if not clear yet."""
+    """Return what the last command of `text` would select, or its usage; "" if not yet known."""
     try:
         commands = simple_commands(text)
     except ShellSyntaxError as error:

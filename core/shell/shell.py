@@ -1,9 +1,8 @@
 """The tracefs shell: runs pipelines and loops in a session.
 
-Each command yields an `Outcome`. Errors of the tree are worded as a shell and the C
-library word them, such as `write error: Invalid argument`. A text with a syntax error
-is rejected as a whole, with status 2, before any of its commands runs. An interrupt ends the
-whole text, as in a shell.
+Each command yields an `Outcome`. Errors of the tree have the wording of a shell and the C library,
+such as `write error: Invalid argument`. A text with a syntax error is rejected as a whole, with
+status 2, before any of its commands runs. An interrupt ends the whole text, as in a shell.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Shell:
     def __init__(self, session: Session, name: str = NAME, more: Iterable[Command] = ()) -> None:
         """`name` begins the shell's own messages; "" leaves them without a prefix.
 
-        `more` are commands of a front end, in addition to those here.
+        `more` are additional commands of a front end.
         """
         self.session = session
         self._prefix = f"{name}: " if name else ""
@@ -69,7 +68,8 @@ class Shell:
     def execute(self, text: str, from_root: bool = False) -> Outcome:
         """Execute `text`; return the combined outcome of all its commands.
 
-        `from_root` is for commands that nobody typed: their paths begin at the root of tracefs.
+        `from_root` is for commands that the user did not type: their paths begin at the root of
+        tracefs.
         """
         try:
             with self._at_root() if from_root else nullcontext():
@@ -148,7 +148,7 @@ class Shell:
             error = f"{self._prefix}{lost} has been removed: the current directory is {MOUNTED}\n"
             self._variables["?"] = "1"
             return Outcome(error=error, status=1)
-        # Actions of the journal begin at the root, whatever the current directory is by then.
+        # Actions of the journal begin at the root, whatever the current directory is on replay.
         there = f"cd {quote(str(self.directory))} && " if self.directory.path else ""
         changed = True  # after an exception, the state is unknown
         if self._may_change(pipeline):
@@ -176,7 +176,7 @@ class Shell:
         return False
 
     def _pipe(self, pipeline: Pipeline) -> Outcome:
-        """Execute the commands, one after the other, each on the output of the one before."""
+        """Execute the commands in order, each with the output of the previous one as input."""
         done: list[Outcome] = []
         given: str | None = None
         here = replace(self.directory)

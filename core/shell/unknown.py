@@ -1,4 +1,4 @@
-"""What to do instead of a command that the shell does not have."""
+"""Suggestions for commands that the shell does not have."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BY_NAME = {name: text for names, text in _INSTEAD.items() for name in names}
 
 
 def not_found(name: str, known: Iterable[str]) -> str:
-    """Say that the command `name` does not exist, and what to use instead, if that is clear."""
+    """Return the error for the unknown command `name`, with the command to use instead if known."""
     if name in _BY_NAME:
         return f"{name}: command not found: {_BY_NAME[name]}"
     near = get_close_matches(name, known, 1, 0.75)

@@ -60,7 +60,7 @@ class Word:
     text: str
     pattern: str
     columns: tuple[int, ...] = field(compare=False)
-    """Where each character of `text` was typed, and where the word ends; counts from 0."""
+    """Typed column of each character of `text`, and of the word's end; from 0."""
     expansions: tuple[Expansion, ...] = field(default=(), compare=False)
     """Variables in the word, in order."""
     quoted: bool = field(default=False, compare=False)
@@ -205,7 +205,7 @@ def _not_substituted(begin: str) -> ShellSyntaxError:
 
 
 def _double_quoted(text: str, at: int) -> Iterator[tuple[int, str] | re.Match[str] | int]:
-    """Yield what is before the closing double quote, and the position after that quote.
+    """Yield the characters up to the closing double quote, then the position after the quote.
 
     Each character has its position in `text`; a match is a variable.
     """

@@ -188,7 +188,7 @@ class TraceArray(BaseArray):
         self.commands = Commands(machine, ftrace, self.snapshot, self, guest, area)
 
     def follow_others(self) -> None:
-        """Record names of tasks, and follow their forks, if any trace array wants it."""
+        """Record names of tasks, and follow forks, if any trace array needs it."""
         self._update_record_cmd()
         options = [self.options, *(each.options for each in self.others)]
         wanted = any(each[name] for each in options for name in FORKS)
@@ -436,7 +436,7 @@ class TraceArray(BaseArray):
             undo.callback(self._update_record_cmd)
             undo.callback(setattr, self, "tracer", self.tracer)
             if fresh:
-                # As in tracer_init(): what is traced while sites are enabled stays.
+                # As in tracer_init(): events traced while sites are enabled stay.
                 kept = self.ring.exchange([Contents() for _ in self.ring.cpus])
                 undo.callback(self.ring.exchange, kept)
                 self.ring.reset()
@@ -457,10 +457,10 @@ class TraceArray(BaseArray):
         self.ring.set_overwrite(self.options[OVERWRITE])
 
     def _switch_disabled(self, name: str) -> None:
-        """Switch while ftrace is off: sites stay as they are, and only `function` calls on.
+        """Switch while ftrace is off: sites stay as they are, and only `function` records calls.
 
-        As in Linux, the tracer that stops writes nothing more, `function` writes what sites
-        that are still patched call, and `function_graph` leaves `nop` (ENODEV).
+        As in Linux, the old tracer writes no more events, `function` records the calls of sites
+        that are still patched, and `function_graph` is refused (ENODEV) and leaves `nop`.
         """
         if self.tracer == FUNCTION_GRAPH:
             with suppress(TracefsError):
@@ -488,7 +488,7 @@ class TraceArray(BaseArray):
         return (*self.kprobes.events, *self.eprobes.events)
 
     def _formats(self) -> Mapping[int, EventFormat]:
-        """Return what printing events needs, by their types."""
+        """Return the formats of events, by event type."""
         addresses = self.options["sym-addr"]
         probed = {each.number: each.format(addresses) for each in self._probe_events}
         return {**self.kernel_events.by_number, **self.synthetic.by_number, **probed}

@@ -1,4 +1,4 @@
-"""What every trace array has: buffers, the function tracer and its filter, options, a clock."""
+"""The base of every trace array: buffers, the function tracer and its filter, options, a clock."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NOP = "nop"
 FUNCTION = "function"
 
 MARK_SIZE = 1024
-"""Greatest number of bytes of text in one event (TRACE_BUF_SIZE)."""
+"""Maximum bytes of text in one event (TRACE_BUF_SIZE)."""
 
 RAW_MIN, RAW_MAX = 4, 3 * 1024
 """Least and most bytes of a write to trace_marker_raw; the kernel keeps `MARK_SIZE` of them."""
@@ -81,7 +81,7 @@ OPTIONS: Mapping[str, bool] = MappingProxyType(
 NOP_OPTIONS: Mapping[str, bool] = MappingProxyType(
     {"test_nop_accept": False, "test_nop_refuse": False}
 )
-"""The options of `nop`, an example for who writes a tracer: it refuses to change one of them."""
+"""The options of `nop`, the example tracer: it refuses to change one of them."""
 
 GUEST_OPTIONS: Mapping[str, TraceIter] = MappingProxyType(
     {"trace_printk": TraceIter.PRINTK, "stacktrace": TraceIter.STACKTRACE}
@@ -89,7 +89,7 @@ GUEST_OPTIONS: Mapping[str, TraceIter] = MappingProxyType(
 """The options that the guest obeys."""
 
 TOP_OPTIONS = ("trace_printk", "printk-msg-only", "record-cmd")
-"""Those that only the top array has."""
+"""The options that only the top array has."""
 
 FORKS = ("function-fork", "event-fork")
 """Whether lists of pids follow forks: off in a new instance."""
@@ -104,10 +104,10 @@ _NOP_SAYS = "nop_{name} flag set to {value:d}: we {verb}. Now cat trace_options 
 
 
 class BaseArray:
-    """A trace array without what only the top one has; its function tracer may be missing."""
+    """The part of a trace array that instances have too; the function tracer may be missing."""
 
     prefix = ""
-    """How the guest's functions of its function tracer begin."""
+    """Prefix of the names of its function tracer's guest functions."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class BaseArray:
         self._update_recording()
 
     def pause(self, on: bool) -> None:
-        """Write no events, though `tracing_on` stays as it is, until all who paused have ended."""
+        """Pause or resume writing events; nested pauses count, and `tracing_on` stays as it is."""
         self._pauses += 1 if on else -1
         self._update_recording()
 
@@ -227,7 +227,7 @@ class BaseArray:
             self._write_mark("tracing_mark_write", data[start : start + MARK_SIZE])
 
     def mark_raw(self, data: bytes) -> None:
-        """Make the guest write `data`, of which the first 4 bytes are a number, as one event.
+        """Make the guest write `data`, whose first 4 bytes are a number, as one event.
 
         Raises `TracefsError` (EINVAL: too short or too long) and as `mark`.
         """

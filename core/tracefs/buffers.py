@@ -72,7 +72,7 @@ class BufferTotalSize(File):
 
 
 class FreeBuffer(File):
-    """Closing this file frees the buffers; what is written to it does not matter."""
+    """Closing this file frees the buffers; text written to it is ignored."""
 
     mode = 0o200
 

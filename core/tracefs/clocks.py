@@ -1,8 +1,8 @@
 """The trace clocks: what the time stamps of a buffer mean.
 
 The machine has one source of time, the ticks of each CPU. The kernel's clocks `perf`, `mono`,
-`mono_raw`, `boot` and `tai` differ from `local` only by what this machine does not have: a
-clock that is corrected, suspend, and a wall clock, without which the time of day starts at 0.
+`mono_raw`, `boot` and `tai` differ from `local` only in corrections of the clock, suspend and the
+wall clock. This machine has none of them, so they equal `local`, and the time of day starts at 0.
 Source: trace_clocks in kernel/trace/trace.c, kernel/trace/trace_clock.c, 6.1.
 """
 

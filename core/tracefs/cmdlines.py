@@ -1,9 +1,9 @@
 """Names and thread groups of tasks: saved_cmdlines, saved_cmdlines_size and saved_tgids.
 
 The guest records them at task switches, in a table that its `savedcmd` points to
-(arches/guest/sched/cmdline.c). The first change of its size replaces the table in the kernel by
-one with room for the greatest size. Source: tracing_resize_saved_cmdlines(),
-saved_cmdlines_show() and saved_tgids_show() in kernel/trace/trace.c, 6.1.
+(arches/guest/sched/cmdline.c). The first change of its size replaces the table in the kernel by one
+with room for the maximum size. Source: tracing_resize_saved_cmdlines(), saved_cmdlines_show() and
+saved_tgids_show() in kernel/trace/trace.c, 6.1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .number import kstrtoul
 from .tree import File, Node
 
 MOST = 0x8000
-"""Greatest number of tasks (`PID_MAX_DEFAULT`)."""
+"""Maximum number of tasks (`PID_MAX_DEFAULT`)."""
 
 _POINTER = "savedcmd"
 _HEAD = 8

@@ -3,8 +3,8 @@
 A command is executed when one of its functions is called: traceon, traceoff, stacktrace,
 snapshot, dump, cpudump, and `enable_event:GROUP:EVENT` or `disable_event:GROUP:EVENT`. A write
 takes effect at once, even if the filter is refused. As in the kernel, dump is executed once and
-cpudump at every call; neither takes a count. Source: ftrace_trace_probe_callback() and its kin in
-kernel/trace/trace_functions.c, ftrace_trace_snapshot_callback() and ftrace_dump() in
+cpudump at every call; neither takes a count. Source: ftrace_trace_probe_callback() and similar
+functions in kernel/trace/trace_functions.c, ftrace_trace_snapshot_callback() and ftrace_dump() in
 kernel/trace/trace.c, event_enable_func() in kernel/trace/trace_events.c.
 """
 
@@ -137,7 +137,7 @@ class Commands:
         raise TracefsError(errno.EINVAL)
 
     def _release_events(self) -> None:
-        """Let go of the events that no command switches any more."""
+        """Release the events that no command switches any more."""
         used = {int(file) for probe in self.probes for file in probe.files}
         gone = [event for event in self._used if event.file.address not in used]
         self._used = tuple(event for event in self._used if event not in gone)
@@ -196,9 +196,9 @@ class Commands:
             self._dumping = False
 
     def dump_on_oops(self, cpu: int) -> None:
-        """Dump the buffers of all CPUs (1), or of `cpu`, which has oopsed (2), if asked to.
+        """Dump the buffers of all CPUs (1), or of `cpu`, which has oopsed (2), if enabled.
 
-        Source: ftrace_dump() in kernel/trace/trace.c: another number is as 1.
+        As in ftrace_dump() (kernel/trace/trace.c), any other number except 0 means 1.
         """
         if self.on_oops:
             self.dump(cpu, only=self.on_oops == _DUMP_ORIG)

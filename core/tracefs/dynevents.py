@@ -41,7 +41,7 @@ class DynEvent(Protocol):
         ...
 
     def matches(self, group: str | None, event: str, words: Sequence[str]) -> bool:
-        """Return whether a removal means this one; `words` follow the names."""
+        """Return whether a removal names this definition; `words` follow the names."""
         ...
 
     def release(self) -> None:
@@ -63,7 +63,7 @@ class DynEventType(Protocol):
     """A kind of definitions."""
 
     def create(self, words: Sequence[str]) -> bool:
-        """Make what a line defines; return False if it is of another kind.
+        """Create the definition in a line; return False if it is of another kind.
 
         Raises `TracefsError`.
         """
@@ -84,11 +84,11 @@ class DynEvents:
         self._reset = reset
 
     def save(self) -> Restore:
-        """Return a function that restores which definitions there are."""
+        """Return a function that restores the list of definitions."""
         return attributes(self, "_all")
 
     def add_type(self, kind: DynEventType) -> None:
-        """Have lines tried as definitions of this kind, after the kinds before."""
+        """Add a kind of definitions, tried on each line after the earlier kinds."""
         self._types.append(kind)
 
     def add(self, event: DynEvent) -> None:
@@ -110,8 +110,8 @@ class DynEvents:
     def command(self, line: str, kind: DynEventType | None = None) -> None:
         """Execute one line: a definition, or a removal, only of `kind` if given.
 
-        Raises `TracefsError`: EINVAL for a line that is nothing of this, ENOENT if there is
-        nothing to remove, EBUSY if it is in use, and what the definition raises.
+        Raises `TracefsError`: EINVAL for any other line, ENOENT if no definition matches a removal,
+        EBUSY if it is in use, and what the definition raises.
         """
         words = line.partition("#")[0].split()
         if not words:
@@ -146,7 +146,7 @@ class DynEvents:
         self.release(chosen)
 
     def release(self, chosen: Sequence[DynEvent]) -> None:
-        """Remove definitions, and recorded events that nothing could print any more.
+        """Remove definitions, and drop recorded events that could no longer be printed.
 
         Raises `TracefsError` (EBUSY) at the first that is in use.
         """

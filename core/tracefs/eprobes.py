@@ -1,4 +1,4 @@
-"""Event probes: events that are made of other events.
+"""Event probes: events derived from other events.
 
 An event probe is a trigger of the event that it is attached to. Source:
 kernel/trace/trace_eprobe.c, 6.1.
@@ -25,7 +25,7 @@ class EventProbes(Probes):
     subsystem = "event_probe"
 
     def __init__(self, kprobes: Kprobes, *arguments: object) -> None:
-        """`kprobes` know the guest's memory; the rest is as for `Probes`."""
+        """`kprobes` know the guest's memory; the other arguments are those of `Probes`."""
         super().__init__(*arguments)  # type: ignore[arg-type]
         self._kprobes = kprobes
 

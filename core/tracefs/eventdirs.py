@@ -1,7 +1,7 @@
 """Directories of defined events in the guest's own tracefs.
 
-The tree that is read and written is the host's. If a client of a mount defines an event, the guest
-makes directories for it too, with tracefs_create_dir(), which can be traced.
+Users read and write the host's tree. If a client of a mount defines an event, the guest makes
+directories too, with tracefs_create_dir(), which can be traced.
 
 Source: event_create_dir() in kernel/trace/trace_events.c, and fs/tracefs/inode.c, 6.1.
 """
@@ -69,5 +69,5 @@ class EventDirectories:
                 self._memory.free(place)
 
     def save(self) -> Restore:
-        """Return a function that restores which directories there are; the machine has them."""
+        """Return a function that restores the list of directories; the machine saves those."""
         return attributes(self, "_made")

@@ -41,7 +41,7 @@ class Filtered(Protocol):
         ...
 
     def set_hash(self, notrace: bool, chosen: FtraceHash) -> None:
-        """Change them. Raises `FtraceBug`."""
+        """Choose these functions. Raises `FtraceBug`."""
         ...
 
 
@@ -66,7 +66,7 @@ class Choice:
     get: Callable[[], FtraceHash]
     put: Callable[[FtraceHash], None]
     none: str
-    """Content of the file while no choice was made."""
+    """Content of the file before any choice."""
 
 
 class FilterFile(File):
@@ -81,7 +81,7 @@ class FilterFile(File):
         choice: Choice,
         commands: Commands | None = None,
     ) -> None:
-        """With `commands`, the file also accepts and shows these."""
+        """With `commands`, the file also accepts and shows commands."""
         self.ftrace = ftrace
         self.functions = functions
         self.choice = choice
@@ -148,7 +148,7 @@ class FilterEdit(Handle):
     def write(self, text: str) -> None:
         """Apply the words that end in a blank; raises `TracefsError` (EINVAL) at the first bad one.
 
-        As in the kernel, a word at the end of `text` may go on in the next write.
+        As in the kernel, a word at the end of `text` may continue in the next write.
         """
         text = self._begun + text
         ended = _ENDED.match(text)
@@ -168,8 +168,8 @@ class FilterEdit(Handle):
     def close(self) -> None:
         """Make the choice effective, unless a bug has shut ftrace off. Raises `FtraceBug`.
 
-        A last word that no blank has ended is applied now. As in the kernel, whose release has
-        nobody to report to, an error in it is dropped.
+        A last word without a blank after it is applied now. As in the kernel, whose release cannot
+        report errors, an error in it is dropped.
         """
         super().close()
         with suppress(TracefsError):

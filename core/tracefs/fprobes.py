@@ -62,11 +62,11 @@ class FprobeEvent(SwitchedEvent):
 
     @property
     def probes(self) -> None:
-        """It is attached to no event."""
+        """Return None: an fprobe is attached to no event."""
         return None
 
     def matches(self, group: str | None, event: str, words: Sequence[str]) -> bool:
-        """Return whether a removal means this one."""
+        """Return whether a removal names this definition."""
         named = group in (None, self.group) and event in ("", self.name)
         return named and self.line.split()[1:][: len(words)] == list(words)
 
@@ -135,7 +135,7 @@ class Fprobes:
         switched: Callable[[], None],
         errors: ErrorLog,
     ) -> None:
-        """`switched` is called after an event went on or off."""
+        """`switched` is called after an event was switched on or off."""
         facts = ftrace.port.facts
         self.files = files
         self.services = services

@@ -1,8 +1,8 @@
 """events/ftrace/ and events/header_*: the layout of what the tracers write, for readers of pages.
 
-These events cannot be switched: their tracers are. Source: kernel/trace/trace_entries.h,
-ring_buffer_print_page_header() and ring_buffer_print_entry_header() in
-kernel/trace/ring_buffer.c, 6.1; `retval` of funcgraph_exit is of 6.5.
+These events have no switches of their own: they follow their tracers. Source:
+kernel/trace/trace_entries.h, ring_buffer_print_page_header() and ring_buffer_print_entry_header()
+in kernel/trace/ring_buffer.c, 6.1; `retval` of funcgraph_exit is of 6.5.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ _WITH_ID = (TraceType.FN, TraceType.PRINT)
 def files(long: int, of_print: Mapping[str, File]) -> Mapping[str, Node]:
     """Return the files of this module in events/; a long of the guest has `long` bytes.
 
-    `of_print` are those of the triggers of ftrace:print. The others have no triggers.
+    `of_print` has the files of ftrace:print's triggers. The other events have no triggers.
     """
     events: dict[str, Node] = {
         each.name: Directory(

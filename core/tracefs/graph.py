@@ -145,7 +145,7 @@ class Graph:
 
 
 class MaxGraphDepth(File):
-    """Greatest depth of nested functions that are traced; 0 means any depth."""
+    """Maximum depth of nested functions that are traced; 0 means any depth."""
 
     mode = 0o644
 
@@ -163,9 +163,9 @@ class MaxGraphDepth(File):
 
 
 class TracingThresh(File):
-    """Least duration of a traced function in us; then only returns are traced. 0 means all.
+    """Minimum duration in us of a traced function; then only returns are traced. 0 means all.
 
-    The latency tracers keep each section that takes at least as long.
+    The latency tracers keep each section that takes at least this long.
     """
 
     mode = 0o644

@@ -47,7 +47,7 @@ FUNCTION_TRACE_CALL = "array_function_trace_call"
 class _Descriptors:
     """Views of the `struct ring_buffer_cpu` of each CPU in a `struct trace_array`.
 
-    Each is made when it is asked for: its memory may have been mapped again since the last.
+    Each view is made on access, because its memory may have been remapped since the last one.
     """
 
     def __init__(self, guest: GuestArray, cpus: int) -> None:
@@ -78,7 +78,7 @@ class InstancePids:
         Raises `TracefsError` (ENOMEM).
         """
         chosen, left_out = tuple(sorted({*pids})), tuple(sorted({*notrace}))
-        self._ring.settle()  # nobody reads the list before the last one
+        self._ring.settle()  # no vCPU reads the list before the last one
         address = 0
         if chosen or left_out:
             try:
@@ -103,7 +103,7 @@ class Instance(BaseArray):
     prefix = "array_"
 
     def __init__(self, top: TraceArray, pool: MemoryPool, name: str) -> None:
-        """Make it with the options of `top`. Raises `TracefsError` (ENOMEM), with nothing made."""
+        """Make an instance with the options of `top`. Raises `TracefsError` (ENOMEM)."""
         memory, cpus = top.machine.memory, top.cpus
         self.name = name
         self._top = top
@@ -199,7 +199,7 @@ class Instance(BaseArray):
         return self.tracer != NOP or self._events.on
 
     def dump(self, cpu: int | None = None) -> Iterator[str]:
-        """As that of the top array: `ftrace_dump` knows no other."""
+        """Dump the top array: `ftrace_dump` knows no other."""
         return self._top.dump(cpu)
 
     def allocate_snapshot(self) -> None:
@@ -243,7 +243,7 @@ class Instance(BaseArray):
         if name == self.tracer:
             return
         if self.ftrace.disabled:
-            # As for the top array: sites stay as they are, and only `function` calls on.
+            # As for the top array: sites stay as they are, and only `function` still records calls.
             self.tracer = name
             self.ring.set_function_off(name != FUNCTION)
             self.ring.reset()

@@ -1,8 +1,8 @@
 """instances/: a directory made here is a trace array of its own, with these files.
 
-Instances take their memory from a bounded pool. One of which files are open cannot be removed.
-Source: instance_mkdir(), instance_rmdir() and init_tracer_tracefs() in kernel/trace/trace.c,
-6.1; an instance has no latency tracers here.
+Instances take their memory from a bounded pool. An instance with open files cannot be removed.
+Source: instance_mkdir(), instance_rmdir() and init_tracer_tracefs() in kernel/trace/trace.c, 6.1;
+an instance has no latency tracers here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .traces import files as trace_files
 from .tree import Directory, Node, Owner
 
 MOST_BYTES = 64 << 20
-"""Most memory that all instances can take, in bytes."""
+"""Maximum memory of all instances, in bytes."""
 
 
 class InstanceDirectory(Directory, Owner):
@@ -104,7 +104,7 @@ class Instances(Directory):
         directory.instance.free()
 
     def _keep(self, made: dict[str, InstanceDirectory]) -> None:
-        """Have these instances, which the guest finds one after the other."""
+        """Make `made` the instances, and link them in the guest."""
         self._made = made
         self._top.others = others = tuple(each.instance for each in made.values())
         following = 0

@@ -32,7 +32,7 @@ class KprobeEvents(Probes):
         switched: Callable[[bool], None],
         *arguments: object,
     ) -> None:
-        """`switched` is called while an event goes on or off; the rest is as for `Probes`."""
+        """`switched` is called while an event is switched; the rest is passed to `Probes`."""
         super().__init__(*arguments)  # type: ignore[arg-type]
         self.kprobes = kprobes
         self._ftrace = ftrace
@@ -56,14 +56,14 @@ class KprobeEvents(Probes):
         )
 
     def on_entry(self, symbol: str, offset: int) -> bool | None:
-        """Return whether it is the entry of a function; None if the symbol does not exist."""
+        """Return whether `symbol`+`offset` is a function's entry; None for an unknown symbol."""
         start = self._symbol(symbol)
         if start is None:
             return None
         return not offset or self._entry(start) == start + offset
 
     def source(self, *, entry: bool, returns: bool) -> Source:
-        """Return what arguments can be fetched from."""
+        """Return the sources from which arguments can be fetched."""
         registers = self.kprobes.saves_registers or self.kprobes.breakpoints
         return Source(
             self.pointer_size,
@@ -88,7 +88,7 @@ class KprobeEvents(Probes):
     def _entry(self, start: int) -> int:
         """Return where a function is probed whose first instruction is at `start`.
 
-        That is its call site if it begins with that, or if kprobes can be nowhere else.
+        It is the call site if the function begins with it, or if kprobes can be nowhere else.
         """
         if self.kprobes.breakpoints:
             return start
@@ -101,7 +101,7 @@ class KprobeEvents(Probes):
     # Registration
 
     def register(self, words: Sequence[str], probe: Probe) -> None:
-        """Find the address, and prepare it. Raises `CommandError`."""
+        """Find the address of `probe` and prepare a kprobe there. Raises `CommandError`."""
         definition = probe.definition
         try:
             address = self._address(definition)

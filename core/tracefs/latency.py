@@ -29,7 +29,7 @@ from .tree import File, Node
 FORMAT = "latency-format"
 OVERWRITE = "overwrite"
 FORCED = (OVERWRITE, FORMAT)
-"""Options that are on while a latency tracer is: a buffer that drops events would cut sections."""
+"""Options forced on while a latency tracer is on: a buffer that drops events would cut sections."""
 
 _RELEASE_MAX = 64
 

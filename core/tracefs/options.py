@@ -35,7 +35,7 @@ class Options(Protocol):
 
 
 class TraceOptions(File):
-    """All options; the name of one that is off has the prefix `no`."""
+    """All options; an option that is off has the prefix `no`."""
 
     mode = 0o644
 
@@ -50,8 +50,8 @@ class TraceOptions(File):
     def write(self, text: str) -> None:
         """Turn an option on by its name, off by `no` and its name.
 
-        Raises `TracefsError` (EINVAL) for one that the current tracer does not have: the files
-        in `options` exist for all tracers, but `trace_set_options()` searches only this one's.
+        Raises `TracefsError` (EINVAL) for an option of another tracer: the files in `options` exist
+        for all tracers, but `trace_set_options()` searches only those of the current one.
         """
         name = text.strip()
         on = not name.startswith("no")

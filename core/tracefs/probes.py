@@ -33,7 +33,7 @@ Place = Callable[[bytes], int]
 
 
 class EventNumbers:
-    """Types of events in the ring buffer. One that was in use is taken again when none is left."""
+    """Types of events in the ring buffer. A used type is reused only when no new one is left."""
 
     def __init__(self) -> None:
         self._next = FIRST_PROBE_EVENT_ID
@@ -62,7 +62,7 @@ class ProbeEvent(SwitchedEvent):
     head_fmt = ("", "")
     """The format of `head` in `print_fmt`, and in the trace."""
     head_order: tuple[str, ...] = ()
-    """The order in which the format has them."""
+    """The order of `head` in the format."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class ProbeEvent(SwitchedEvent):
         return print_fmt(self.arguments, self.head_fmt[0], values)
 
     def format(self, addresses: bool) -> EventFormat:
-        """Return what printing needs; with `addresses`, they follow the symbols."""
+        """Return the format for printing; with `addresses`, symbols are followed by addresses."""
         found = self._formats.get(addresses)
         if found is None:
             values = [
@@ -163,12 +163,12 @@ class Probe:
 
     @property
     def busy(self) -> bool:
-        """Whether its event is in use, and nothing else makes it."""
+        """Whether its event is in use, and this is its last definition."""
         return self.event.busy
 
     @property
     def recorded(self) -> bool:
-        """Whether nothing else prints its events, which may be in the buffers."""
+        """Whether its events may be in the buffers, and no other definition prints them."""
         return self.event.file.was_attached and len(self.event.members) == 1
 
     @property
@@ -180,7 +180,7 @@ class Probe:
         return group, name
 
     def matches(self, group: str | None, event: str, words: Sequence[str]) -> bool:
-        """Return whether a removal means this one."""
+        """Return whether a removal names this definition."""
         if self.definition.kind == "e" and words:
             words = [words[0].replace("/", "."), *words[1:]]
         return self.definition.matches(group, event, words)
@@ -278,7 +278,7 @@ class Probes(ABC):
         dynamic.add_type(self)
 
     def owns(self, event: object) -> bool:
-        """Return whether it is a probe of this kind."""
+        """Return whether `event` is a probe of this kind."""
         return isinstance(event, Probe) and event.event in self.events
 
     def probes(self) -> tuple[Probe, ...]:
@@ -314,7 +314,7 @@ class Probes(ABC):
 
     @abstractmethod
     def switch(self, event: ProbeEvent, on: bool) -> None:
-        """Start or stop making an event."""
+        """Start or stop generating an event."""
 
     def _define(self, words: Sequence[str], definition: ProbeDefinition) -> None:
         event = self._event(words, definition)
@@ -327,7 +327,7 @@ class Probes(ABC):
         self.dynamic.add(probe)
 
     def _event(self, words: Sequence[str], definition: ProbeDefinition) -> ProbeEvent:
-        """Return the event of a definition, which may exist. Raises `CommandError` (EEXIST)."""
+        """Return the existing or a new event of a definition. Raises `CommandError` (EEXIST)."""
         named = (definition.group, definition.event)
         own = next((each for each in self.events if (each.group, each.name) == named), None)
         if own is not None and definition.kind != "e":
@@ -343,7 +343,7 @@ class Probes(ABC):
     def _check_same(
         self, words: Sequence[str], definition: ProbeDefinition, own: ProbeEvent
     ) -> None:
-        """Raise `CommandError` (EEXIST) unless the definition can be one more of an event."""
+        """Raise `CommandError` (EEXIST) unless the definition can be added to the event `own`."""
         if own.kind != definition.kind:
             reason = "Probe type is different from existing probe"
             raise refused(words, 0, 0, reason, errno.EEXIST)

@@ -19,7 +19,7 @@ from .number import dointvec
 from .tree import Directory, File
 
 _LONGEST = 128
-"""Bytes read of a string of the kernel."""
+"""Maximum bytes read of a string of the kernel."""
 
 
 class StackTracerEnabled(File):
@@ -40,7 +40,7 @@ class StackTracerEnabled(File):
 
 
 class KallsymsFile(File):
-    """The symbols of everything that is loaded, by address."""
+    """The symbols of the kernel, the tracer and all modules, by address."""
 
     def __init__(self, kallsyms: Kallsyms, pointer_size: int) -> None:
         self._kallsyms = kallsyms
@@ -72,7 +72,7 @@ class FtraceEnabled(File):
 
 
 class FtraceDumpOnOops(File):
-    """Whether an oops dumps the trace to dmesg: 1 of all CPUs, 2 of the one that oopsed."""
+    """Whether an oops dumps the trace to dmesg: 1 for all CPUs, 2 for the CPU that oopsed."""
 
     mode = 0o644
 
@@ -115,7 +115,7 @@ class Version(File):
 class NmiWatchdog(File):
     """The switch of the watchdog: while it is 1, each CPU gets an NMI every ten seconds.
 
-    The kernel's handler then reports a CPU that took no tick since the NMI before.
+    The kernel's handler then reports a CPU that took no tick since the previous NMI.
     """
 
     mode = 0o644

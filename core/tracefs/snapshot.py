@@ -1,4 +1,4 @@
-"""snapshot: a spare buffer that is swapped for the one in use.
+"""snapshot: a spare buffer that is swapped with the one in use.
 
 The host holds the spare buffer. A swap exchanges its events and counters with those of the
 buffer that the guest writes to; the kernel swaps two pointers instead.
@@ -102,7 +102,7 @@ class Snapshot:
             )
 
     def swap(self, cpu: int | None = None) -> None:
-        """Swap it, of one CPU or of all, with the buffer in use; no effect without one."""
+        """Swap the spare buffer, of one CPU or of all, with that in use; no effect without one."""
         if self._spare is not None and cpu is None:
             self._spare = self._ring.exchange(self._spare)
         elif cpu is not None:
@@ -124,7 +124,7 @@ class Snapshot:
         )
 
     def lost(self, table: EventTable, cpu: int | None = None) -> int:
-        """Return how many events of one CPU or of all were overwritten, if `table` is left."""
+        """Return how many events of one CPU or of all were overwritten; `table` has the rest."""
         present = table.events["cpu"]
         return sum(
             kept.lost(int((present == each).sum()))
@@ -133,7 +133,7 @@ class Snapshot:
         )
 
     def consume_page(self, cpu: int) -> bytes:
-        """Take the events of one page of `cpu` out, as a page for readers; b"" without any."""
+        """Take out the events of one page of `cpu`, as a page for readers; b"" if it is empty."""
         layout = self._ring.layout
         while self._spare is not None and len(self._spare[cpu].pages):
             kept = self._spare[cpu]
@@ -229,7 +229,7 @@ class SnapshotRaw(File):
         return super().open(write=write, truncate=truncate)
 
     def read(self) -> str:
-        """Return a page, whose bytes are as `surrogateescape` has them."""
+        """Return a page, with its bytes decoded by `surrogateescape`."""
         return self._snapshot.consume_page(self._cpu).decode("utf-8", "surrogateescape")
 
 

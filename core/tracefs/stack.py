@@ -28,7 +28,7 @@ DISABLED = """\
 
 
 class StackMaxSize(File):
-    """Most bytes of a stack that were ever in use."""
+    """Maximum bytes of a stack that were ever in use."""
 
     mode = 0o644
 
@@ -48,7 +48,7 @@ class StackMaxSize(File):
 
 
 class StackTrace(File):
-    """The calls that were on the stack when most of it was in use."""
+    """The calls on the stack at its maximum use."""
 
     def __init__(self, stack: StackTracer, kallsyms: Kallsyms) -> None:
         self._stack = stack

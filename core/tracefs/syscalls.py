@@ -105,7 +105,7 @@ class Syscalls:
         services: TriggerServices,
         switched: Callable[[], None] = lambda: None,
     ) -> None:
-        """Read the guest's calls; `switched` is called after an event went on or off."""
+        """Read the guest's calls; `switched` is called after an event was switched on or off."""
         self.files = files
         self.services = services
         self._memory = machine.memory

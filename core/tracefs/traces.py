@@ -1,4 +1,4 @@
-"""What was traced: trace, trace_pipe, trace_marker and trace_clock."""
+"""Reading and marking the trace: trace, trace_pipe, trace_marker and trace_clock."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..trace.text.tracetext import TraceText
 from .tree import File, Handle, Node
 
 BLOCK = "block"
-"""The option with which poll finds each pipe readable."""
+"""The option that makes poll find each pipe readable."""
 
 PAUSE_ON_TRACE = "pause-on-trace"
-"""The option with which nothing is recorded while the file trace is open."""
+"""The option that stops recording while the file trace is open."""
 
 
 class Events(Protocol):
@@ -27,7 +27,7 @@ class Events(Protocol):
         ...
 
     def pause(self, on: bool) -> None:
-        """Write no events until all who paused have ended."""
+        """Pause or resume writing events; nested pauses count."""
         ...
 
     @property
@@ -138,7 +138,7 @@ class _Paused(Handle):
         events.pause(True)
 
     def close(self) -> None:
-        """Close the file; recording goes on."""
+        """Close the file and resume recording."""
         super().close()
         self._events.pause(False)
 
@@ -163,7 +163,7 @@ class TracePipe(File):
         return _readable(self._events, self._cpu)
 
     def ended(self, read_before: bool) -> bool:
-        """As `tracing_wait_pipe`: a reader that has read something ends with tracing_on."""
+        """As in `tracing_wait_pipe`, a reader that has read something ends when tracing stops."""
         return read_before and not self._events.tracing_on
 
 
@@ -179,7 +179,7 @@ class TracePipeRaw(File):
         self._cpu = cpu
 
     def read(self) -> str:
-        """Return a page, whose bytes are as `surrogateescape` has them."""
+        """Return a page, with its bytes decoded by `surrogateescape`."""
         return self._ring.consume_page(self._cpu).decode("utf-8", "surrogateescape")
 
     @property
@@ -193,7 +193,7 @@ class TracePipeRaw(File):
 
 
 def _readable(events: Events, cpu: int | None) -> bool:
-    """As `ring_buffer_poll_wait`, which asks for a percentage only of one CPU's buffer."""
+    """As in `ring_buffer_poll_wait`, a percentage counts only for one CPU's buffer."""
     if events.options[BLOCK]:
         return True
     if not events.ring.in_buffer(cpu):

@@ -28,7 +28,7 @@ class Handle:
     """An open file, for a `with` statement; closing may raise errors."""
 
     acts = False
-    """Whether closing it has an effect though nothing was written."""
+    """Whether closing it has an effect even if nothing was written."""
 
     def __init__(self, file: File) -> None:
         self._file = file
@@ -77,24 +77,24 @@ class File:
     mode = 0o444
 
     consumes = False
-    """Whether reading it takes something away, so that a second read finds less."""
+    """Whether reading consumes the content, so that a second read finds less."""
 
     @property
     def ready(self) -> bool:
-        """Whether a reader finds something; else it waits, if reading consumes."""
+        """Whether there is content; a reader of a file that `consumes` waits for it."""
         return True
 
     owner: Owner | None = None
-    """What the file belongs to, if that can be removed."""
+    """The removable object that the file belongs to, if any."""
 
     def own(self, owner: Owner | None) -> None:
-        """Let the file belong to `owner`."""
+        """Make `owner` the owner of the file."""
         self.owner = owner
 
     def ended(self, read_before: bool) -> bool:
         """Whether a reader that finds nothing is at the end, instead of having to wait.
 
-        `read_before` tells whether it has read something since it opened the file.
+        `read_before` says whether the reader has read something since it opened the file.
         """
         return True
 
@@ -136,10 +136,10 @@ class Directory:
         self._entries = MappingProxyType(dict(sorted(entries.items())))
 
     owner: Owner | None = None
-    """What its files belong to, if that can be removed; also those made when they are read."""
+    """The removable object that its files belong to, if any, including files made on reading."""
 
     def own(self, owner: Owner | None) -> None:
-        """Let all files below belong to `owner`."""
+        """Make `owner` the owner of all files below."""
         self.owner = owner
         for node in self._entries.values():
             node.own(owner)
@@ -170,7 +170,7 @@ class Tracefs:
         lock: threading.RLock,
         beside: Mapping[str, Directory] = MappingProxyType({}),
     ) -> None:
-        """`beside` has trees with other mount points (/proc), by path."""
+        """`beside` has the trees at other mount points (/proc), by path."""
         self.root = root
         self.beside = beside
         self._lock = lock

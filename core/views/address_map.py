@@ -1,8 +1,8 @@
-"""The address space to scale, with the window that a call reaches.
+"""The address space drawn to scale, with the window that a call reaches.
 
 Regions that are near each other share a scale; an address space of 64 bits has several such
-groups, exabytes apart. A call encodes a distance, or the low bits of an address: what lies
-outside its window needs a stub.
+groups, exabytes apart. A call encodes a distance, or the low bits of an address, so targets outside
+its window need a stub.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .drawing import Bar, Drawing, Row, Section
 from .encoding import EncodingReader, away
 
 _APART = 1 << 30
-"""Bytes between regions that begin another scale."""
+"""Minimum gap in bytes at which the next region begins another scale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class MapReader:
 
 
 def _kind(name: str, code: bool) -> tuple[str, str, str]:
-    """Return what to call the memory `name`, and its sign and tone."""
+    """Return the label, sign and tone of the memory `name`."""
     if name.startswith("kernel"):
         return ("kernel text", "K", "good") if code else ("kernel data", "k", "dim")
     if name.startswith("module "):
@@ -156,7 +156,7 @@ def _groups(space: AddressSpace) -> list[tuple[int, int, list[Place]]]:
 
 
 def _window(space: AddressSpace, low: int, high: int) -> Row:
-    """Return the row of what the call reaches, and where it is."""
+    """Return the row with the call and the window that it reaches."""
     assert space.reach is not None and space.ip is not None
     first, last = space.reach
     if last < low or first >= high:

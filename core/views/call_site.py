@@ -1,12 +1,12 @@
 """One call site: as it was compiled, as ftrace expects it, and as it is.
 
-The same few instructions have three texts: what the compiler left, what ftrace left there
-according to the record, and what guest memory holds. For a module, the compiler's text is
-the text after relocation by insmod. The site itself then has a fourth text, the file's, in
-which a call has a relocation instead of a target.
+The same few instructions have three texts: the compiler's, the one that ftrace left there according
+to the record, and the one in guest memory. For a module, the compiler's text is the text after
+relocation by insmod. The site itself then has a fourth text, the file's, in which a call has a
+relocation instead of a target.
 
-If instructions differ in length, the three texts can be cut differently. A row ends at the
-next address at which an instruction ends in all three texts, if that is near enough.
+If instructions differ in length, the three texts can be cut differently. A row ends at the next
+address at which an instruction ends in all three texts, if it is near enough.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Unrecorded(Enum):
     SUSPENDED = auto()
     """Functions are traced, so ftraced finds nothing."""
     NOT_NOTED = auto()
-    """mcount has not noted it: it was not called, or no slot was free."""
+    """mcount has not noted the site: it was not called, or no slot was free."""
     STOPPED = auto()
-    """It is noted, but the user has disabled ftraced."""
+    """The site is noted, but the user has disabled ftraced."""
     NOTED = auto()
-    """It is noted; ftraced converts it when it wakes."""
+    """The site is noted; ftraced converts it when it next wakes."""
 
 
 class Files(Protocol):
@@ -67,10 +67,10 @@ class Files(Protocol):
 
 
 _LEAD = 256
-"""Limit of the bytes between a function's start and its site that are shown."""
+"""Maximum bytes shown between a function's start and its site."""
 
 _MOST_ROW = 32
-"""Limit of a row in bytes, within which instructions should end together in all three texts."""
+"""Maximum bytes of a row, in which an instruction should end in all three texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class SiteRow:
 
     address: int
     compiled: Code
-    """Before ftrace changed them; for a module, as insmod loaded them."""
+    """The bytes before ftrace changed them; for a module, as insmod loaded them."""
     expected: Code
     now: Code
     is_site: bool
@@ -122,7 +122,7 @@ class CallSite:
     users: int
     """Number of ftrace_ops that want the site."""
     ops: tuple[str, ...]
-    """Their names."""
+    """Names of these ops."""
     via: tuple[str, int] | None
     """Name and address of the stub that its call uses; None if `caller` is in reach."""
     source: tuple[str, int] | None
@@ -135,13 +135,13 @@ class CallSite:
     writable: bool = True
     """Whether ftrace can write its text; false on a protected page."""
     under_way: bool = False
-    """Whether a watched patch has not finished: `now` need not be what is expected yet."""
+    """Whether a watched patch has not finished, so that `now` may still differ from `expected`."""
     caller: str = CALLER
     """The function that it calls, or would call if it were enabled."""
     unrecorded: Unrecorded | None = None
     """Why it has no record; None if it has one."""
     changed_words: int = 0
-    """Number of its words that ever change, the first ones; 0 if all do."""
+    """Number of leading words that ever change; 0 if all do."""
     relocations: tuple[str, ...] = ()
     """Type and symbol of each relocation of the site in the module's file."""
 
@@ -305,9 +305,9 @@ class SiteReader:
     ) -> _Around:
         """Read the site at `ip` and the text around it.
 
-        `left` is what the compiler left there, `wanted` where the expected text begins,
-        and that text; `switched` are the addresses that change when it is enabled. `lead` is
-        the expected text just before `ip`.
+        `left` is the compiler's text, `wanted` the address and bytes of the expected text;
+        `switched` are the addresses that change when the site is enabled. `lead` is the expected
+        text just before `ip`.
         """
         disasm, (address, text) = self._disasm, wanted
         first = ip - len(lead)
@@ -359,7 +359,7 @@ class SiteReader:
 
 
 def _untouched(rows: tuple[SiteRow, ...], state: RecordState) -> str:
-    """Return what ftrace does about text before rec.ip that is wrong; "" if it is right."""
+    """Return a sentence about wrong text before rec.ip, which ftrace ignores; "" if it is right."""
     wrong = any(row.wrong and row.address < state.ip for row in rows)
     return "ftrace wrote it once and does not compare it again" if state.lead and wrong else ""
 
@@ -415,8 +415,8 @@ def _asm(disasm: Disassembler, address: int, data: bytes, site: range) -> str:
 def _in_file(disasm: Disassembler, stored: FileText, address: int, loaded: bytes) -> Code | None:
     """Return the bytes of `stored` instead of `loaded`; None if both are the same.
 
-    Before relocation, displacements in the file mean nothing: a branch is shown with the
-    symbol of its relocation, or with its distance if it has no relocation.
+    Before relocation, displacements in the file are meaningless: a branch is shown with the symbol
+    of its relocation, or with its distance if it has no relocation.
     """
     data = stored.data[address - stored.address :][: len(loaded)]
     if data == loaded:

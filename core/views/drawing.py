@@ -1,7 +1,7 @@
 """A drawing of bars on a scale: the address map, CPU lanes, flame graph and histogram.
 
-The views make it; the shell draws it with characters, the console in tones, and `dynftrace draw`
-as SVG. Positions are fractions of the scale, so that each of them chooses its own width.
+The views make drawings; the shell draws them with characters, the console in tones, and `dynftrace
+draw` as SVG. Positions are fractions of the scale, so each front end chooses its own width.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Span = tuple[str, str]
 """A text and the name of its tone."""
 
 LABEL = 22
-"""Most cells of a row's label."""
+"""Maximum cells of a row's label."""
 
 _LEAST = 24
-"""Least cells of the scale."""
+"""Minimum cells of the scale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class Bar:
     start: float
     end: float
     sign: str = "#"
-    """The character that fills it, so that no bar is told apart by colour alone."""
+    """The character that fills the bar, so that bars differ by more than colour."""
     tone: str = ""
     label: str = ""
-    """Written into the bar if there is room; such a bar begins with an edge."""
+    """Text inside the bar, if there is room; such a bar begins with an edge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Section:
     rows: tuple[Row, ...]
     left: str = ""
     right: str = ""
-    """What the ends of the scale are."""
+    """Labels of the ends of the scale."""
 
 
 @dataclass(frozen=True, slots=True)

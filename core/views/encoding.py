@@ -36,7 +36,7 @@ class EncodingView:
     """Its fields; None if the port does not describe this instruction."""
     goals: tuple[Goal, ...] = ()
     if_enabled: bool = False
-    """Whether it is not in memory now, but would be if its site were enabled."""
+    """Whether it is the instruction that enabling the site would write, not one in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class OutOfReach:
     """A call that cannot reach its target without a stub; all distances are in bytes."""
 
     caller: str
-    """The target."""
+    """Name of the call's target."""
     distance: int
-    """From the call to `caller`."""
+    """Distance from the call to `caller`."""
     reach: tuple[int, int]
-    """The least and greatest distance that the call can have."""
+    """Minimum and maximum distance that the call can encode."""
 
 
 class EncodingReader:

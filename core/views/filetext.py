@@ -19,7 +19,7 @@ from ..modules.module import Module, Modules
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A relocation that the file has."""
+    """A relocation in the file."""
 
     place: int
     """Address of its field in the loaded module."""
@@ -34,7 +34,7 @@ class FileText:
     """Bytes of a file, and the relocations of fields that begin in them."""
 
     address: int
-    """Where `data` is loaded."""
+    """Guest address at which `data` is loaded."""
     data: bytes
     pending: tuple[Pending, ...] = ()
 
@@ -69,7 +69,7 @@ class LoadedFiles:
 
 
 def file_text(modules: Sequence[Module], address: int, size: int) -> FileText | None:
-    """Return the `size` bytes that the files of loaded `modules` have for an address, or None."""
+    """Return `size` bytes for `address` from the files of loaded `modules`, or None."""
     for module in modules:
         for index, base in module.linked.bases.items():
             section = module.image.sections[index]

@@ -22,16 +22,16 @@ from ..trace.text.tracetext import TraceText
 from .drawing import Bar, Drawing, Row, Section
 
 BINS = 400
-"""Bins of a picture whose width is not known, such as an SVG file."""
+"""Number of bins of a picture without a given width, such as an SVG file."""
 
 _TONES = ("link", "good", "accent", "strong")
 """Tones of tasks, by pid."""
 
 _DENSE = (1, 4, 16)
-"""Events in a cell from which it is drawn with the next sign."""
+"""Numbers of events in a cell at which it is drawn with the next sign."""
 
 _RANKS = {**dict.fromkeys(STOPPING, 0), Act.SYNC: 1}
-"""How much a phase of a change matters; all others matter most."""
+"""Rank of a phase's importance; phases without an entry are the most important."""
 
 _SIGNS = (" ", ".", ":", "|")
 
@@ -59,7 +59,7 @@ class Lanes:
         for cpu in distinct(events["cpu"]).tolist():
             own = events[events["cpu"] == cpu]
             task = own["pid"].astype(np.int32)
-            # After a switch the next event tells which task runs.
+            # The event after a switch shows which task runs.
             switched = np.flatnonzero(own["type"][:-1] == TraceType.CTX)
             task[switched] = task[switched + 1]
             times = np.maximum.accumulate(own["ts"].astype(np.int64))
@@ -67,13 +67,15 @@ class Lanes:
 
     @property
     def span(self) -> tuple[int, int]:
-        """Time of the first event or of a change of text shortly before it, and just after the
-        last event; (0, 1) without events."""
+        """Start and end of the lanes in virtual ns; (0, 1) without events.
+
+        From the first event, or a change of text shortly before it, to just after the last event.
+        """
         if not self._lanes:
             return 0, 1
         first = min(int(lane.times[0]) for lane in self._lanes)
         last = max(int(lane.times[-1]) for lane in self._lanes)
-        # The change that has switched the tracer on comes before the first event.
+        # The change that switched the tracer on is before the first event.
         early = first - (last - first) // 10
         first = min([first, *(each.ns for each in self._patches if each.ns >= early)])
         return first, last + 1
@@ -102,7 +104,7 @@ class Lanes:
             rows += self._rows(lane, edges)
         marks = [each for each in self._patches if start <= each.ns < end]
         if marks:
-            # What matters more is drawn later: it shows where several are in a cell.
+            # More important marks are drawn later, so they show where several share a cell.
             marks.sort(key=lambda each: (not each.safe, _RANKS.get(each.act, len(_RANKS))))
             bars = (_mark(each, (each.ns - start) / (end - start)) for each in marks)
             most = f"{len(marks)} phase{'' if len(marks) == 1 else 's'}"

@@ -3,8 +3,8 @@
 The compiler, or a tool that reads its output, writes the address of every call site into a
 section. The linker gathers these sections, and ftrace reads the list at boot or when a module
 is loaded. ftrace does not search code for calls; a kernel built with
-`-fpatchable-function-entry` does not even contain any. Entries are addresses, so the file may
-have only a relocation for each.
+`-fpatchable-function-entry` does not even contain any. Entries are addresses, so a relocatable file
+may have zeros with a relocation for each.
 
 Sources: GCC manual, "Instrumentation Options"; the kernel's
 Documentation/trace/ftrace-design.rst, HAVE_FTRACE_MCOUNT_RECORD.
@@ -60,7 +60,7 @@ class Listing:
     word: int
     """Size of an entry in bytes."""
     source: str
-    """What says where the list is."""
+    """How the list was located."""
     entries: tuple[Entry, ...]
 
 
@@ -167,7 +167,7 @@ def _relocations(port: Port, image: Image, table: SiteTable, base: int) -> dict[
 
 
 def _value(image: Image, table: RelocationTable, row: int) -> str:
-    """Return symbol and addend of a relocation, as far as it has them."""
+    """Return the symbol and the addend of a relocation, if present."""
     symbol = int(table.symbol[row])
     addend = 0 if table.addend is None else int(table.addend[row])
     name = image.symbols.names[symbol] if symbol else ""

@@ -1,4 +1,4 @@
-"""What an instruction works on: the registers it names with their values, and its memory.
+"""The operands of an instruction: the registers it names with their values, and its memory.
 
 The memory comes from a trial run (`machine/trial.py`): addresses, and the values before and after.
 """
@@ -24,7 +24,7 @@ class Operand:
     name: str
     value: int
     meaning: str
-    """What the value is, if it is an address; else ""."""
+    """Name of the value, if it is an address; else ""."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +33,16 @@ class MemoryOperand:
 
     access: Access
     place: str
-    """What is at that address; "" if unknown."""
+    """Name of that address; "" if unknown."""
     before: str
-    """What the value before the instruction is, if it is an address; else ""."""
+    """Name of the value before the instruction, if it is an address; else ""."""
     after: str
-    """The same for the value after it."""
+    """Name of the value after the instruction, if it is an address; else ""."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operands:
-    """What one instruction works on."""
+    """The operands of one instruction."""
 
     registers: tuple[Operand, ...] = ()
     memory: tuple[MemoryOperand, ...] = ()
@@ -57,7 +57,7 @@ class OperandReader:
         self._names = names
 
     def of(self, vcpu: Vcpu, insns: list[Insn]) -> Operands:
-        """Return the operands of `insns`, which `vcpu` executes next: a branch has its slot."""
+        """Return the operands of `insns`, which `vcpu` executes next: one, or a branch and slot."""
         if not insns:
             return Operands()
         return Operands(self._registers(vcpu, insns[0]), self.memory(vcpu))
@@ -93,6 +93,6 @@ class OperandReader:
         )
 
     def _flags(self) -> set[str]:
-        """Return the registers that hold state and no value: those that are not 0 when new."""
+        """Return the registers that hold CPU state: those that are not 0 in a new engine."""
         new = self._trials.engine.new
         return {name for name, value in new.items() if value}

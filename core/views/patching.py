@@ -1,7 +1,7 @@
-"""A patch that is under way: its phases, the bytes of one site, and what each CPU would run.
+"""A patch under way: its phases, the bytes of one site, and the bytes each CPU would run.
 
-A CPU executes translated code, which is this machine's instruction cache. Between the write of
-a phase and the phase that tells the CPUs, it may still execute the old text (`CpuLane.stale`).
+A CPU executes translated code, which is this machine's instruction cache. Between the phase that
+writes and the phase that flushes, a CPU may still execute the old text (`CpuLane.stale`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .disasm import Disassembler, Insn
 
 @dataclass(frozen=True, slots=True)
 class PhaseRow:
-    """A phase: its number from 1, what it does, and what it makes of the site."""
+    """A phase: its number from 1, its action, and the site's text after it."""
 
     number: int
     title: str
@@ -29,7 +29,7 @@ class PhaseRow:
     data: bytes
     """The site's bytes after it."""
     changed: tuple[bool, ...]
-    """Which of them it changes."""
+    """Which of these bytes the phase changes."""
     text: str
     """The instructions of the site after it, joined by "; "."""
     writes: bool
@@ -53,9 +53,9 @@ class CpuLane:
     inside: bool
     """Whether pc is in the middle of the site, so that it runs only a part of it."""
     stale: bool
-    """Whether it executes other bytes at the site than memory has."""
+    """Whether the bytes it executes at the site differ from memory."""
     data: bytes
-    """The instruction at the site that it would execute, as it would fetch it."""
+    """Bytes of the site's instruction that it would execute, as it would fetch them."""
     text: str
     site: bytes
     """The bytes of the whole site as it would fetch them."""
@@ -74,7 +74,7 @@ class PatchView:
     name: str
     """Function of the site, with its module."""
     done: int
-    """Phases performed."""
+    """Number of phases performed."""
     rows: tuple[PhaseRow, ...]
     now: bytes
     """The site's bytes in memory."""
@@ -120,7 +120,7 @@ class PatchReader:
             before = _undone(phase, address, before)
         used = self._used(patch, address, before)
         now, before = now[:used], before[:used]
-        # What stoppers do writes nothing: what matters comes after it.
+        # The stoppers' phases write nothing: show the phase after them.
         rest = patch.phases[patch.done :]
         then = next((each for each in rest if not each.stopping), rest[0]).after(address, now)
         return PatchView(
@@ -151,9 +151,9 @@ class PatchReader:
         return ip, size
 
     def _used(self, patch: Patch, address: int, before: bytes) -> int:
-        """Return how many bytes of a site matter: up to the last one that changes.
+        """Return the number of bytes of a site to show: up to the last one that changes.
 
-        With instructions of one size these are two at least, as one may be in a delay slot.
+        If all instructions have one size, show at least two of them: one may be in a delay slot.
         """
         align = self._ftrace.port.facts.insn_align
         if align == 1:
@@ -208,7 +208,7 @@ class PatchReader:
         """Return the instructions of a site's text."""
         insns = self._disasm.site(address, data)
         if insns and self._breaks(insns[0]):
-            insns = insns[:1]  # what follows is not reached
+            insns = insns[:1]  # the rest is not reached
         return "; ".join(map(self._disasm.text, insns))
 
     def _breaks(self, insn: Insn) -> bool:
@@ -216,7 +216,7 @@ class PatchReader:
         return known is not None and insn.data == known.insn
 
     def _lane(self, vcpu: Vcpu, address: int, now: bytes, then: bytes, stops: bool) -> CpuLane:
-        """Return the lane of `vcpu`; the next phase makes `then` of the bytes `now`.
+        """Return the lane of `vcpu`; the next phase changes the bytes `now` to `then`.
 
         `stops` says whether the guest stops its CPUs for the patch.
         """
@@ -243,7 +243,7 @@ class PatchReader:
         )
 
     def _offset(self, vcpu: Vcpu, address: int, size: int) -> int | None:
-        """Return how far pc is from the site, if both are in the same function."""
+        """Return the offset of pc from the site in bytes, if both are in the same function."""
         pc = vcpu.registers.pc
         if vcpu.state is not State.RUNNING:
             return None

@@ -49,7 +49,7 @@ _DOES = {
     "function_trace_probe_call": "executes a command of set_ftrace_filter",
     "stack_trace_call": "checks how much of the stack is in use",
 }
-"""What the guest functions that a slot may call do, by their names in C."""
+"""Descriptions of the guest functions that a slot may call, by their names in C."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Hop:
     verified: bool
     """Whether its bytes are what ftrace left there."""
     note: str
-    """What the hop does, or what is wrong with it."""
+    """Description of the hop, or of its error."""
     expected: bytes = b""
     """The bytes that ftrace left there; empty if the hop is not ftrace's."""
 
@@ -124,7 +124,7 @@ class PathReader:
         return copy, slot, self._tracer(slot.target, slot.verified), *self._graph_hops()
 
     def entry_hops(self, caller: str = CALLER) -> tuple[Hop, ...]:
-        """Return the hops of `caller`, its slot, and what the slot calls: the end of every path."""
+        """Return the hops of `caller`, its slot, and the called function: the end of every path."""
         slot = self._slot(self._ftrace.entry.slot_of(caller), self._ftrace.slot)
         hops = [*self._caller(caller, slot.address), slot]
         if slot.target is not None:
@@ -355,7 +355,7 @@ class PathReader:
 
 
 def _difference(insns: tuple[Insn, ...], stub: ModuleStub) -> str:
-    """Describe the first word of a stub that insmod did not write, and count the others."""
+    """Describe the first word of a stub that is not insmod's, and count the others."""
     differ = []
     for insn in insns:
         at = insn.address - stub.address

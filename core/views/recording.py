@@ -1,8 +1,8 @@
-"""How recordmcount finds the call sites of a file, and what ftrace did with them at first.
+"""How recordmcount finds the call sites of a file, and how ftrace first checked them.
 
 recordmcount reads each object as `objdump -hdr` prints it: sections, functions, and the
 relocations of calls of mcount. It writes one word per call: the section's first function plus
-an offset. A linked kernel has no such relocations any more, so here its calls are decoded.
+an offset. A linked kernel no longer has these relocations, so its calls are decoded instead.
 
 Source: scripts/recordmcount.pl of Linux 6.1.
 """
@@ -46,24 +46,24 @@ class Recording:
     file: str
     linked: bool
     mcount: str
-    """Name of the function that calls are looked for."""
+    """Name of the function whose calls are searched for."""
     calls: Addresses
     """rec.ip of each call, ascending."""
     listed: int
-    """How many of them have a record."""
+    """Number of these calls that have a record."""
 
 
 @dataclass(frozen=True, slots=True)
 class FirstChange:
-    """What ftrace compared MCOUNT_ADDR with when it disabled sites for the first time."""
+    """The sites that ftrace compared with MCOUNT_ADDR when it first disabled them."""
 
     mcount: int
     """MCOUNT_ADDR; 0 in a kernel without mcount."""
     sites: int
     compared: int
-    """Sites whose expected text depends on MCOUNT_ADDR."""
+    """Number of sites whose expected text depends on MCOUNT_ADDR."""
     by_stub: int
-    """Those of them that reach mcount through a stub of their module."""
+    """Number of these that reach mcount through a stub of their module."""
 
 
 def recording(port: Port, image: Image, bases: Mapping[int, int], records: Records) -> Recording:
@@ -113,7 +113,7 @@ def _call(image: Image, section: int, offset: int, relocation: str) -> Call:
 
 
 def first_change(ftrace: Ftrace, rows: NDArray[np.intp]) -> FirstChange:
-    """Return what MCOUNT_ADDR was compared with at the sites of `rows`."""
+    """Return how many of the sites of `rows` were compared with MCOUNT_ADDR."""
     port, records, mcount = ftrace.port, ftrace.records, ftrace.mcount
     sites = records.sites(rows)
     edit, other = (port.init_nop(sites, each) for each in (mcount, ftrace.entry.address))

@@ -1,4 +1,4 @@
-"""All call sites of a machine: where each is, what the compiler left, and what is there now."""
+"""All call sites of a machine: their places, compiled text and present text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TableRow:
     ip: int
     name: str
     module: str | None
-    """None for the kernel."""
+    """Name of its module; None for the kernel."""
     compiled: bytes
     now: bytes
     state: str

@@ -1,8 +1,9 @@
-"""The stack of a vCPU word by word, each with what it is.
+"""The stack of a vCPU word by word, with the meaning of each word.
 
-Several sources tell: the frames that the ABI chains and the words it defines in each, the frame
-of ftrace_caller (`ftrace/callerframe.py`), the return addresses (`machine/backtrace.py`), and the
-task's ret_stack. A word that none of them knows is named after its value.
+The meanings come from several sources: the chained frames and the words that the ABI defines in
+each, the frame of ftrace_caller (`ftrace/callerframe.py`), the return addresses
+(`machine/backtrace.py`), and the task's ret_stack. A word unknown to all of them is named after its
+value.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .values import ValueNames
 
 
 class Word(Enum):
-    """What a word of the stack is."""
+    """Kinds of words on the stack."""
 
     SAVED = "saved"
     """A register that ftrace_caller has saved."""
@@ -47,7 +48,7 @@ class StackRow:
     value: int
     word: Word
     what: str
-    """What the word is, and what its value means; "" if nothing is known."""
+    """Meaning of the word and of its value; "" if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class ReturnRow:
     number: int
     func: str
     ret: str
-    """Where the function really returns to."""
+    """The address to which the function really returns."""
     fp: int
 
 
@@ -70,7 +71,7 @@ class Stack:
     top: int
     """The first address above the stack."""
     rows: tuple[StackRow, ...]
-    """From sp upwards."""
+    """The words, from sp upwards."""
     returns: tuple[ReturnRow, ...]
     """The ret_stack, innermost first."""
     digits: int
@@ -128,7 +129,7 @@ class StackReader:
     def _known(
         self, vcpu: Vcpu, top: int, entries: list[TracedReturn]
     ) -> dict[int, tuple[Word, str]]:
-        """Return what is known of words, by address: the most special source wins."""
+        """Return the meanings of words by address; the most specific source wins."""
         known = self._returns(vcpu, top, entries)
         for address, name in self._frame_words(vcpu, top).items():
             word, what = known.get(address, (Word.FRAME, ""))
@@ -204,7 +205,7 @@ class StackReader:
         return self._saved_outside(vcpu)
 
     def _saved_outside(self, vcpu: Vcpu) -> dict[int, str]:
-        """Return the words that ftrace_caller has saved, while the tracer runs that it called."""
+        """Return the words that ftrace_caller has saved, while the tracer called by it runs."""
         entry, size = self._ftrace.entry, self._machine.port.facts.pointer_size
         top = self._names.stack(vcpu).stop
         memory, port = self._machine.memory, self._machine.port

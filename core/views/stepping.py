@@ -29,10 +29,10 @@ from .path import SITE, SLOT, STUB, TRACER, PathReader
 from .stack import Stack, StackReader
 
 BEFORE = 2048
-"""Limit of the bytes shown before pc; if the function began earlier, the code begins at pc."""
+"""Maximum bytes shown before pc; if the function began earlier, the code begins at pc."""
 
 BEHIND = 256
-"""Least bytes shown after pc, as far as code goes."""
+"""Minimum bytes shown after pc, if there is that much code."""
 
 STACK_WORDS = 64
 """Words of the stack in a view, from sp upwards."""
@@ -80,21 +80,21 @@ class Stepping:
     place: str
     """pc as the kernel prints it: `vfs_read+0x5/0x80`."""
     ip: int | None
-    """rec.ip of the call that led here; None if there is none."""
+    """rec.ip of the call that led here, or None."""
     hop: str | None
-    """One of `HOPS`; None if pc is on no traced call's path."""
+    """One of `HOPS`; None if pc is not on the path of a traced call."""
     stubs: bool
     """Whether modules of this machine use stubs."""
     source: tuple[str, int] | None
     code: tuple[CodeRow, ...]
     registers: tuple[RegisterRow, ...]
     operands: Operands
-    """What the next instruction works on."""
+    """The operands of the next instruction."""
     stack: Stack
     digits: int
     """Hexadecimal digits of a register."""
     row_bytes: int
-    """Bytes that a row of code has room for; few rows have more."""
+    """Bytes of code for which a row has room; few rows have more."""
 
 
 class Change(Protocol):
@@ -209,14 +209,14 @@ class SteppingReader:
         return None
 
     def _next(self, pc: int) -> list[Insn]:
-        """Return the instruction at `pc`; nothing if it is not mapped."""
+        """Return the instruction at `pc` in a list; an empty one if it is not mapped."""
         try:
             return self._instructions(pc, 1)
         except MemoryFault:
             return []
 
     def hop_at(self, pc: int) -> str | None:
-        """Return which of `HOPS` the code at `pc` is; None if none of them."""
+        """Return the hop among `HOPS` that contains `pc`, or None."""
         ftrace = self._ftrace
         records, entry, port = ftrace.records, ftrace.entry, ftrace.port
         row = self._record_before(pc)

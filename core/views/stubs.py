@@ -1,4 +1,4 @@
-"""A module's stubs: each as it is in memory, and the number of call sites that need it.
+"""A module's stubs: their present text, and the number of call sites that need each.
 
 Sites as compiled call the stub of mcount; enabled sites call the stub of ftrace_caller or
 of ftrace_regs_caller. The other stubs serve the module's calls of functions out of reach.

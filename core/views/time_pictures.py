@@ -15,19 +15,19 @@ _LEAST = 0.002
 
 
 class FlameGraph:
-    """The flame graph of a tree of calls, of which a part can be shown."""
+    """The flame graph of a tree of calls; it can show a part of the tree."""
 
     def __init__(self, root: Frame) -> None:
         self.root = root
 
     @staticmethod
     def calls(frame: Frame, whole: int) -> list[Frame]:
-        """Return what `frame` calls, as drawn on a scale of `whole` ns, from left to right."""
+        """Return the callees of `frame` as drawn on a scale of `whole` ns, from left to right."""
         inner = sorted(frame.inner.values(), key=lambda each: each.name)
         return [each for each in inner if each.total_ns >= _LEAST * whole]
 
     def drawing(self, path: Sequence[Frame] = (), top: int = 0) -> Drawing:
-        """Return the picture below the frame `path[top]`, in which the last of `path` is chosen.
+        """Return the picture below the frame `path[top]`, with the last frame of `path` chosen.
 
         `path` has the frames from the root; empty for the whole picture.
         """

@@ -1,5 +1,4 @@
-"""Where the time went, from the calls that the graph tracer recorded: a flame graph's tree, and
-the histogram of a function's durations."""
+"""Durations of calls that the graph tracer recorded: the flame graph's tree, and histograms."""
 
 from __future__ import annotations
 
@@ -74,7 +73,7 @@ def zoomed(root: Frame, path: str, prefix: str = "") -> Frame | None:
 
 
 def _merged(frames: Sequence[Frame], depth: int) -> Frame:
-    """Return one frame for several of one name."""
+    """Merge several frames of one name into one."""
     whole = Frame(frames[0].name, depth)
     below: dict[str, list[Frame]] = {}
     for frame in frames:

@@ -1,6 +1,7 @@
-"""What a number in a register or in memory means: a symbol, a place on the stack, a TOC pointer.
+"""Names for numbers in registers and memory: a symbol, a place on the stack, a TOC pointer.
 
-A name is a guess by value. It is right for addresses, since nothing else has such numbers.
+A name is a guess by value. It is reliable for addresses, because other numbers rarely look like
+them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..machine.vcpu import Vcpu
 from ..modules.module import Module
 
 _LEAST = 4096
-"""Smaller numbers are no addresses."""
+"""Smaller numbers are not taken for addresses."""
 
 
 class ValueNames:
@@ -32,11 +33,11 @@ class ValueNames:
         self._modules = modules
 
     def value(self, value: int, vcpu: Vcpu) -> str:
-        """Return what `value` is if it is an address, else ""."""
+        """Return the name of `value` if it is an address, else ""."""
         return self._toc(value) or self._place(value, vcpu)
 
     def place(self, address: int, vcpu: Vcpu) -> str:
-        """Return what is at `address`: `sp+0x28`, a field, `symbol+0x8`, a region; else ""."""
+        """Return the name of `address`: `sp+0x28`, a field, `symbol+0x8`, a region; else ""."""
         return self._place(address, vcpu) or self._region(address)
 
     def _place(self, address: int, vcpu: Vcpu) -> str:

@@ -29,7 +29,7 @@ CONTINUED = "> "
 """Prompt of the further lines of a command."""
 
 _EXIT = ("exit", "quit")
-"""Lines that end the shell; the status is that of the last command before."""
+"""Lines that end the shell; its status is the status of the last command."""
 
 HISTORY_LENGTH = 1000
 """Number of lines kept."""
@@ -80,7 +80,7 @@ def run_lines(session: Session, lines: Iterable[str]) -> int:
 
 
 def run_interactive(session: Session) -> int:
-    """Execute what a user types, with line editing, until end of input; return the last status."""
+    """Execute typed lines, with line editing, until end of input; return the last status."""
     shell = Shell(session)
     session.history.progress = _show_progress
     status = 0
@@ -130,7 +130,7 @@ def _show(outcome: Outcome) -> None:
 
 
 def _show_progress(text: str) -> None:
-    """Show how far a way back has come, on a line that the next text replaces."""
+    """Show the progress of `back`, on a line that the next text replaces."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()

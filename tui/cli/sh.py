@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 LONGEST = 16 << 20
-"""Greatest length of a script, in characters."""
+"""Maximum length of a script, in characters."""
 
 
 @click.command(name="sh", short_help="Run the tracefs shell.")

@@ -184,7 +184,7 @@ class ConsoleApp(TypeAhead):
         self.runner.drawn()
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Return the entries of the palette: first what the focused pane offers."""
+        """Return the entries of the palette, those of the focused pane first."""
         from . import command_palette
 
         return chain(

@@ -55,7 +55,7 @@ TRACE_SHARE = 6
 """Decoding the trace takes at most this fraction (1/N) of the time the machine runs."""
 
 _START = TO_BEGIN_WITH[0]
-"""The function that the console begins with: every workload calls it."""
+"""The function that the console shows first: every workload calls it."""
 
 _NOTHING_FOUND: tuple[Line, ...] = (line((NO_SITE, "dim")),)
 
@@ -130,12 +130,12 @@ class SessionDriver:
         )
 
     def complete(self, text: str) -> Sequence[str]:
-        """Return the lines that `text` can become."""
+        """Return the possible completions of the line `text`."""
         completion = self.shell.complete(text)
         return [text[: completion.start] + word for word in completion.words]
 
     def preview(self, text: str) -> str:
-        """Say what `text` would do."""
+        """Return a sentence about the effect of `text`."""
         with self.session.lock:
             return preview(self.shell, text)
 
@@ -156,7 +156,7 @@ class SessionDriver:
         return self.session.workloads()
 
     def lines(self) -> int:
-        """Return how many lines `back` can undo."""
+        """Return the number of lines that `back` can undo."""
         return self.session.history.lines
 
     # Views
@@ -309,7 +309,7 @@ class SessionDriver:
             if self._trace is None or not hurry or begin >= self._next_trace:
                 self._trace = TraceExplorer(self.boot.array.follow())
                 self._trace_of = version
-                # Decoding a big buffer takes long; leave most of the time to the machine.
+                # Decoding a big buffer is slow; leave most of the time to the machine.
                 self._next_trace = begin + TRACE_SHARE * (self._clock.now() - begin)
         return self._trace
 
@@ -331,7 +331,7 @@ class SessionDriver:
 
 
 def _patch(patcher: Patcher) -> str:
-    """Return how text is patched, and how far a patch has come that is under way."""
+    """Return the patch method, and the progress of the patch under way."""
     patch = patcher.patch
     if patch is not None:
         return f"{patch.current.method} {patch.done + 1}/{len(patch.phases)}"

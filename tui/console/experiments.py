@@ -21,7 +21,7 @@ class Experiment:
     about: str
     command: str
     works: Callable[[Session], bool] = lambda session: True
-    """Whether the command does on this machine, as it is now, what `about` says."""
+    """Whether the command has the effect of `about` in the machine's present state."""
 
 
 EXPERIMENTS = (

@@ -25,7 +25,7 @@ def layout_of(main: MainScreen, theme: str) -> Layout:
 
 
 def lay_out(main: MainScreen, layout: Layout) -> None:
-    """Restore `layout` on `main` once its functions are known; skip what no longer exists.
+    """Restore `layout` on `main` once its functions are known; skip parts that no longer exist.
 
     The theme is not restored here: the app has it from the start. Raises `UsageError` for
     an invalid trace filter.

@@ -1,6 +1,6 @@
 """The palette's entries in the order of `App.get_system_commands`, searched by name and by help.
 
-Textual's own provider sorts by name; here what fits the focus comes first.
+Textual's own provider sorts by name; here entries that fit the focus come first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the app offers its screens, its palette and its flows.
+"""The app, as its screens, its palette and its flows use it.
 
 They depend on this protocol instead of the app, so each can be read and tested without it.
 """

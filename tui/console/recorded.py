@@ -22,7 +22,7 @@ NO_MACHINE = "a recorded trace has no machine: commands need one"
 
 
 class RecordedDriver:
-    """A driver (see worker.py) of a file, which has no machine: time and events stand still."""
+    """A driver (see worker.py) of a recorded file: no machine, so time and events stand still."""
 
     progress = ""
 
@@ -100,7 +100,7 @@ class RecordedDriver:
         return whole_file(self.path)
 
     def patches(self) -> Sequence[Performed]:
-        """Return nothing: a file does not tell when text changed."""
+        """Return nothing: a file does not record changes of text."""
         return ()
 
     def workloads(self) -> Sequence[str]:

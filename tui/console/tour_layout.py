@@ -1,11 +1,11 @@
-"""Where the panel of a tour is: beside the panes if they keep room for four, else below them."""
+"""Place of a tour's panel: beside the panes if four still fit, else below them."""
 
 from __future__ import annotations
 
 from textual.geometry import Size
 
 PANES_WIDTH = 100
-"""Least width for four panes side by side."""
+"""Minimum width for four panes side by side."""
 
 TOUR_WIDTH = 52
 """Width of a tour's panel beside the panes."""

@@ -1,9 +1,9 @@
 """Handles keys in the order they were typed, however fast they arrive.
 
 Textual sends a key to the focused widget through one queue and moves the focus through
-another: a key typed within a few ms after one that moves the focus goes to the old widget and
-is lost. Here each key is handled completely before the next one; if handling it posts
-messages, the keys after it wait until those have arrived.
+another: a key typed within a few ms after a key that moves the focus goes to the old widget and is
+lost. Here each key is handled completely before the next one; if handling it posts messages, the
+keys after it wait until those have arrived.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ AHEAD_S = 0.02
 between them the interpreter is free for the interface."""
 
 GIVE_WAY_S = 0.05
-"""Host seconds that the machine pauses after a key at most, so that the key is drawn first."""
+"""Maximum host seconds of the machine's pause after a key, so that the key is drawn first."""
 
 GLANCE_S = 0.001
 """Host seconds after which the paused machine looks whether the key is drawn."""
@@ -106,11 +106,11 @@ class Driver(Protocol):
         ...
 
     def complete(self, text: str) -> Sequence[str]:
-        """Return the whole lines that `text`, an unfinished command line, can become."""
+        """Return the possible completions of `text`, an unfinished command line, as whole lines."""
         ...
 
     def preview(self, text: str) -> str:
-        """Say on one line what `text`, an unfinished command line, would do."""
+        """Return one line about the effect of `text`, an unfinished command line."""
         ...
 
     def picture(self, name: str, function: str = "") -> Drawing | FlameGraph | Lanes:
@@ -130,7 +130,7 @@ class Driver(Protocol):
         ...
 
     def lines(self) -> int:
-        """Return how many lines `back` can undo."""
+        """Return the number of lines that `back` can undo."""
         ...
 
 
@@ -189,7 +189,7 @@ class Runner:
 
     @property
     def fresh(self) -> bool:
-        """Whether there is a view that was not taken yet."""
+        """Whether a view waits to be taken."""
         return self._view is not None
 
     @property
@@ -253,7 +253,7 @@ class Runner:
         self._quiet_until = self._clock.now() + GIVE_WAY_S
 
     def drawn(self) -> None:
-        """End the pause: the screen shows what the key has changed."""
+        """End the pause: the screen shows the effect of the key."""
         self._quiet_until = 0.0
 
     def interrupt(self) -> None:
@@ -286,7 +286,7 @@ class Runner:
             self._wake()
             return
         self._publish(driver)
-        self._driver = driver  # only now: there is a view of the open session
+        self._driver = driver  # only now, when the open session has a view
         self._wake()
         drawn = self._clock.now()
         started = self._clock.now()
@@ -313,7 +313,7 @@ class Runner:
             self._clock.sleep(min(rest, GLANCE_S))
 
     def _patience(self, driver: Driver, begin: int, started: float) -> float | None:
-        """Return how long to wait for a job: the machine runs no faster than the wall clock."""
+        """Return the host seconds to wait for a job: the machine runs at most in real time."""
         if not self._running:
             return None
         ahead = (driver.now() - begin) / 1e9 - (self._clock.now() - started)

@@ -27,8 +27,8 @@ def compared_table(function: str = EXAMPLE) -> str:
 def compared_objects(function: str = EXAMPLE) -> list[dict[str, object]]:
     """Return an object for each port, for JSON: bytes are hex strings, absent parts null.
 
-    A port whose kernel has no such function has `compiled` null. Raises `UsageError` if no kernel
-    has `function`.
+    If a port's kernel lacks the function, `compiled` is null. Raises `UsageError` if no kernel has
+    `function`.
     """
     ports = _ports(function)
     return [

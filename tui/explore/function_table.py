@@ -21,7 +21,7 @@ TO_BEGIN_WITH = (
 """Functions that workloads call often or that lessons use; a kernel need not have them."""
 
 MOST_CANDIDATES = 1000
-"""Greatest number of completions of a filter; a kernel has 60,000 functions."""
+"""Maximum number of completions of a filter; a kernel has 60,000 functions."""
 
 
 class FunctionIndex:
@@ -210,7 +210,7 @@ class FunctionTable:
         return shown
 
     def as_filter(self, pattern: str) -> str:
-        """Return words for set_ftrace_filter that choose what `pattern` matches."""
+        """Return words for set_ftrace_filter that select the functions matching `pattern`."""
         words = as_glob(pattern)
         # A first `!` would have no effect: an empty filter has nothing to remove.
         return f"* {words}" if words.startswith("!") else words

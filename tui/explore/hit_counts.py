@@ -1,4 +1,4 @@
-"""How often each function was called, for the function list.
+"""Number of calls of each function, for the function list.
 
 While function_profile_enabled is 1, the profiler has the exact number of calls since it was
 switched on. Otherwise the events in the trace are counted; old ones may have been overwritten.

@@ -31,7 +31,7 @@ class Export:
         return self.stop - self.start
 
     def text(self) -> Iterator[str]:
-        """Generate header and rows, in pieces of whole lines; comments say what is left out."""
+        """Generate header and rows, in pieces of whole lines; comments mark omitted rows."""
         trace = self.shown.trace
         for comment in () if trace is None else trace.text.header:
             yield f"{comment}\n"
@@ -53,8 +53,8 @@ class Export:
         """Write to `path` in the format that its name selects; return a message, and "".
 
         Text has the rows shown; other formats have the whole trace. `trace_dat` returns the
-        file for trace-cmd with what the buffers hold now. A timeline also has `patches`, phases
-        of changes of text. Raises `DynftraceError`.
+        file for trace-cmd with the present contents of the buffers. A timeline also has `patches`,
+        phases of changes of text. Raises `DynftraceError`.
         """
         from ...core.trace.export.formats import TRACE_DAT, exported, format_of
 

@@ -1,4 +1,4 @@
-"""How far a long task has come: a line of the terminal that is replaced, and removed at the end."""
+"""The progress of a long task: a line of the terminal that is replaced, then removed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TextIO, TypeVar
 T = TypeVar("T")
 
 PATIENCE_S = 2.0
-"""Host seconds before anything is shown: most tasks end sooner."""
+"""Host seconds before the line is shown: most tasks end sooner."""
 
 
 class StatusLine:

@@ -1,4 +1,4 @@
-"""Writing whole files, of which a reader sees the old or the new text, and unused names."""
+"""Writing files atomically, so that a reader sees the old or the new text; unused names."""
 
 from __future__ import annotations
 

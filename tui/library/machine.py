@@ -19,7 +19,7 @@ from .shown import Path, Picture, Site, Trace
 
 
 class CommandError(DynftraceError):
-    """A shell command failed; the message is what it wrote to standard error."""
+    """A shell command failed; the message is its standard error output."""
 
     def __init__(self, command: str, status: int, error: str) -> None:
         super().__init__(error.strip() or f"status {status}")

@@ -1,4 +1,4 @@
-"""What a machine shows, as data that draws itself: in a terminal with Rich, in a notebook as HTML.
+"""The library's results, which draw themselves: in a terminal with Rich, in a notebook as HTML.
 
 Each class holds data of `core`. `print` gives plain text, Rich and Jupyter give colours.
 """
@@ -248,7 +248,7 @@ class Trace(Shown):
 
     @property
     def text(self) -> str:
-        """What the file `trace` shows."""
+        """The content of the file `trace`."""
         return "".join(self._text.file())
 
     def lines(self) -> Sequence[Line]:

@@ -47,7 +47,7 @@ FILES = {
     "~/.local/state/dynftrace/history": "History of the interactive shell.",
     "~/.local/state/dynftrace/tours.json": "Progress in each tour.",
 }
-"""Files of the user, and what they hold."""
+"""The user's files, and their contents."""
 
 STATUSES = {
     "0": "Success; for sh, success of its last command.",

@@ -1,11 +1,11 @@
-"""Clients of a mount as tasks of the guest: what they fork and execute, guest tasks do too.
+"""Clients of a mount as tasks of the guest, which repeat their forks and execs.
 
-The kernel of the host tells of forks and execs through the process events connector. Those of
-clients, and of their children, are repeated by guest tasks of the same pids: a fork calls
-kernel_clone() there, an exec do_execve(). So the filters that clients set for pids have something
-to choose, and a trace shows the client's own pid. This needs root, and a guest with the function
-run_client(); without either, clients just have no tasks. The guest also makes the directories of
-the events that they define.
+The host's kernel reports forks and execs through the process events connector. Those of clients,
+and of their children, are repeated by guest tasks of the same pids: a fork calls kernel_clone()
+there, an exec do_execve(). So the filters that clients set for pids have something to choose, and a
+trace shows the client's own pid. This needs root, and a guest with the function run_client();
+without either, clients just have no tasks. The guest also makes the directories of the events that
+they define.
 
 Sources: Documentation/driver-api/connector.rst, include/uapi/linux/cn_proc.h.
 """
@@ -34,7 +34,7 @@ _LIMIT_NS = 100_000_000
 
 _FUNCTION = "run_client"
 _PROGRAMS = {"ping": 2, "ls": 3}
-"""Programs that the guest has, with their numbers; number 1 stands for all others."""
+"""The guest's programs, with their numbers; number 1 stands for all others."""
 
 _CONNECTOR, _CN_PROC, _LISTEN, _DONE = 11, 1, 1, 3
 _HEADER = struct.Struct("=IHHII")  # struct nlmsghdr
@@ -45,7 +45,7 @@ _FORK, _EXEC, _EXIT = 1, 2, 0x8000_0000
 
 @dataclass(slots=True)
 class Step:
-    """What a client has done: forked `child`, unless that is 0, and then executed a program."""
+    """An action of a client: a fork of `child`, unless that is 0, then an exec of a program."""
 
     pid: int
     child: int
@@ -53,12 +53,12 @@ class Step:
 
     @property
     def program(self) -> int:
-        """Number of the guest's program for what was executed; 0 for nothing."""
+        """Number of the guest's program that stands for the executed one; 0 without an exec."""
         return _PROGRAMS.get(_comm(self.child or self.pid), 1) if self.executed else 0
 
 
 class Clients:
-    """Repeats what clients do; call it while the machine does not run."""
+    """Repeats the clients' actions in the guest; call it while the machine does not run."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -75,7 +75,7 @@ class Clients:
 
     @contextmanager
     def served(self, pid: int) -> Iterator[None]:
-        """Within the context, serve the process `pid`; repeat first what clients have done."""
+        """Repeat the clients' actions, then serve the process `pid` within the context."""
         requests = self._session.boot.machine.requests
         if pid > 0 and self._socket is not None:
             self._known.add(pid)
@@ -89,7 +89,7 @@ class Clients:
             requests.client = None
 
     def repeat(self) -> None:
-        """Let guest tasks do what clients have done since the last call."""
+        """Have guest tasks repeat the clients' actions since the last call."""
         steps = self._steps()
         array = self._session.boot.array
         # The guest's task ends after each step, but its pid stays in use as long as the client.
@@ -123,7 +123,7 @@ class Clients:
         return bool(boot.ftrace.records.flagged(Flag.ENABLED).any()) or boot.array.writing
 
     def _steps(self) -> list[Step]:
-        """Return what clients have done."""
+        """Return the clients' actions since the last call."""
         steps: list[Step] = []
         forked: dict[int, Step] = {}
         for what, pid, group, other, other_group in self._events():
@@ -176,7 +176,7 @@ def _connected() -> socket.socket | None:
 
 
 def _comm(pid: int) -> str:
-    """Return the name of a process, or that of its children if it has ended."""
+    """Return the name of a process, or of its children if it has ended."""
     try:
         name = Path(f"/proc/{pid}/comm").read_bytes()
     except OSError:

@@ -1,4 +1,4 @@
-"""`ctl`: a file that takes commands of the tracefs shell, and shows what the last one wrote."""
+"""`ctl`: a file that takes commands of the tracefs shell, and shows the last one's output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...core.shell.words import Word
 from ...core.tracefs.tree import File, Handle
 
 NO_HISTORY = ("back", "redo", "goto")
-"""Commands that replay: what clients write to the files is not recorded."""
+"""Commands that replay, refused here: clients' writes to the files are not recorded."""
 
 
 def _refuse(context: Context, words: Sequence[Word]) -> None:
@@ -21,7 +21,7 @@ def _refuse(context: Context, words: Sequence[Word]) -> None:
 
 
 class Ctl(File):
-    """Writing executes; reading returns the output and the errors of what was executed last."""
+    """Writing executes commands; reading returns the output and errors of the last ones."""
 
     mode = 0o600
 
@@ -35,7 +35,7 @@ class Ctl(File):
         return Lines(self) if write else Handle(self)
 
     def read(self) -> str:
-        """Return what the last commands wrote."""
+        """Return the output of the last commands."""
         return self._said
 
     def execute(self, text: str) -> None:

@@ -1,7 +1,7 @@
 """The file system, as FUSE asks for it.
 
-Only errno goes back to a client. What a client has open is found by its file handle, not by its
-path: a module that is unloaded takes paths away.
+Only errno goes back to a client. A client's open file is found by its file handle, not by its path:
+a module that is unloaded takes paths away.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ RELEASE_S = 0.01
 
 
 class TracefsOperations(libfuse.Operations):
-    """What FUSE calls, from several threads. An error leaves as `OSError` with its errno."""
+    """The callbacks of FUSE, called from several threads. Errors are `OSError` with an errno."""
 
     use_ns = True
 
@@ -56,7 +56,7 @@ class TracefsOperations(libfuse.Operations):
     ) -> None:
         """`more` are files beside those of tracefs, by name; `ready` is called when mounted.
 
-        `clients` are told who uses the files.
+        `clients` gets the pid of each user of the files.
         """
         self._runner = runner
         self._clients = clients
@@ -83,7 +83,7 @@ class TracefsOperations(libfuse.Operations):
     # Names
 
     def getattr(self, path: str, fi: object = None) -> dict[str, int]:
-        """Return what stat(2) shows: sizes are 0, as in tracefs."""
+        """Return the result of stat(2); sizes are 0, as in tracefs."""
         with self._turn():
             node = self._node(path)
         if isinstance(node, Directory):
@@ -192,7 +192,7 @@ class TracefsOperations(libfuse.Operations):
         return 0
 
     def release(self, path: str, fi: libfuse.fuse_file_info) -> int:
-        """Close a file; nobody hears of an error."""
+        """Close a file; errors are not reported."""
         with self._released:
             polled = self._polled.pop(fi.fh, None)
             if polled is not None:
@@ -211,7 +211,7 @@ class TracefsOperations(libfuse.Operations):
         handle: int | None,
         events: ctypes._Pointer[ctypes.c_uint],
     ) -> int:
-        """Tell whether a read would wait; `notify` tells the client of `handle` when not."""
+        """Report whether a read would wait; notify the client of `handle` when it would not."""
         with self._turn():
             ready = self._open[fi.fh].readable
             old = self._polled.pop(fi.fh, None)
@@ -261,7 +261,7 @@ def refused(number: int) -> OSError:
 
 
 def errno_of(error: DynftraceError) -> int:
-    """Return what a system call returns for `error`."""
+    """Return the errno of a system call for `error`."""
     match error:
         case TracefsError() | FtraceBug():
             return error.errno

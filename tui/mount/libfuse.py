@@ -70,7 +70,7 @@ def interrupted() -> bool:
 
 
 def wake(handle: int) -> None:
-    """Tell a client that polls that there is something now."""
+    """Notify a polling client that data is available."""
     _library.fuse_notify_poll(handle)
 
 

@@ -24,7 +24,7 @@ class OpenFile:
 
     @property
     def consumes(self) -> bool:
-        """Whether a read takes away what it returns; offsets have no meaning then."""
+        """Whether a read consumes what it returns; offsets are then meaningless."""
         return self._file.consumes
 
     def read(self, size: int, offset: int) -> bytes | None:

@@ -105,8 +105,8 @@ class Runner:
                     raise GuestError(boot.machine.scheduler.standstill)
                 self.before()
                 if not boot.ftrace.patcher.held:
-                    # Not `session.run`: what clients write is not in the journal, so there is
-                    # no history.
+                    # Not `session.run`: clients' writes are not in the journal, so there is no
+                    # history.
                     boot.machine.run(CHUNK_NS)
         except DynftraceError as error:
             self.stopped_running(str(error))

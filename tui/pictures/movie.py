@@ -70,7 +70,7 @@ def _sgr(style: str, ground: str | None) -> str:
 
 
 def _terminal(row: Row, columns: int) -> str:
-    """Return what draws `row` from its first column to its last one."""
+    """Return the SVG elements that draw `row` from its first column to its last one."""
     grounds: list[str | None] = [None] * columns
     for ground in row.grounds:
         grounds[ground.left : ground.right] = [ground.fill] * (ground.right - ground.left)
@@ -113,7 +113,7 @@ def cast(movie: Movie) -> Iterator[str]:
 
 
 def _shown(movie: Movie) -> dict[tuple[int, Row], tuple[tuple[int, int], ...]]:
-    """Return, for each row and its line, the times from when and until when it is shown."""
+    """Return, for each row and its line, the start and end of the times at which it is shown."""
     spans: dict[tuple[int, Row], list[tuple[int, int]]] = {}
     ends = [*(frame.at for frame in movie.frames[1:]), movie.end]
     for frame, end in zip(movie.frames, ends, strict=True):

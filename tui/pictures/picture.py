@@ -144,7 +144,7 @@ class Posed(ConsoleApp):
         self.choose_theme(theme_name)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Return the console's filters, and that of NO_COLOR if colours are off."""
+        """Return the console's filters, with the filter of NO_COLOR if colours are off."""
         filters = [each for each in super().get_line_filters() if not isinstance(each, Monochrome)]
         return [*filters, Monochrome()] if self.no_color else filters
 
@@ -222,6 +222,7 @@ async def _strike(pilot: Pilot[None], commands: Sequence[str], pose: Pose) -> No
 
 
 async def press(pilot: Pilot[None], keys: Sequence[str]) -> None:
+    """Press `keys` one after the other, and wait until the screen has settled."""
     for key in keys:
         await _patiently(pilot.press(key))
         update(pilot.app)
@@ -229,7 +230,7 @@ async def press(pilot: Pilot[None], keys: Sequence[str]) -> None:
 
 
 def update(app: App[None]) -> bool:
-    """Lay out and draw now what the screen would only when its timer fires, which may be late.
+    """Lay out and draw now, without waiting for the screen's timer, which may be late.
 
     Return whether anything was to be done.
     """
@@ -290,6 +291,7 @@ async def _patiently(waiting: Coroutine[object, object, object]) -> None:
 
 
 async def close_boxes(pilot: Pilot[None]) -> None:
+    """Press escape until only the main screen is open."""
     while len(pilot.app.screen_stack) > 1:
         await _patiently(pilot.press("escape"))
         await settle(pilot)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FOLDER = "pictures"
 
 LONGEST = 100
-"""Greatest number of characters of a test's name in a file name."""
+"""Maximum number of characters of a test's name in a file name."""
 
 UPDATE = "--update-pictures"
 

@@ -31,7 +31,7 @@ FIRST_MS = 1000
 
 WORD_MS = 250
 READING_MS = (2000, 15000)
-"""Time to read a word of a tour, and the least and the most for a step."""
+"""Time to read a word of a tour, and the minimum and maximum for a step."""
 
 _TEXT = "fill: #c8d0d9"
 _PROMPT = "fill: #8cbf88;font-weight: bold"
@@ -104,7 +104,7 @@ async def _typed(pilot: Pilot[None], command: str, film: _Film, pause_ms: int) -
 
 
 async def _walked(pilot: Pilot[None], walk: Walk, film: _Film, pause_ms: int) -> None:
-    """Show each step of a tour, do it by "show me", and show what that did."""
+    """Show each step of a tour, do it by "show me", and show the result."""
     while True:
         step = walk.step
         words = len(f"{step.text} {step.task}".split())

@@ -31,7 +31,7 @@ class Scene:
     after: str | None = None
     """The scene that opened the console, if this one continues in it instead of its own."""
     before: tuple[str, ...] = ()
-    """Keys pressed before the commands, to leave what the last scene of the console shows."""
+    """Keys pressed before the commands, to close what the last scene of the console opened."""
 
 
 _FUNCTION = "echo function > current_tracer"

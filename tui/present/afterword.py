@@ -1,4 +1,4 @@
-"""What a command means for what the user does next, in a few words after the command.
+"""A few words after a command about its consequence for the user.
 
 The kernel's files say nothing when they are written, and an errno when they refuse. A
 beginner needs the next key, and must see when something was lost.

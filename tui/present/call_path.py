@@ -1,8 +1,8 @@
 """The lines of the Trampoline pane: the path of a call, and why and how stubs are part of it.
 
-First the whole path on a line or two, then a line for each hop with what was verified, then
-the code of each hop. For a module's call they also say why it cannot reach ftrace_caller
-itself, and list the module's stubs.
+First the whole path on a line or two, then a line for each hop with the result of its check, then
+the code of each hop. For a module's call they also say why it cannot reach ftrace_caller itself,
+and list the module's stubs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...core.views.stubs import StubView
 from .line import Line, Span, fit, line, plain
 
 _NAME = 32
-"""Greatest width of a hop's name, in cells."""
+"""Maximum width of a hop's name, in cells."""
 
 _MOST_BYTES = 8
 """Bytes of an instruction that fit before its text."""
@@ -43,7 +43,7 @@ class PathText:
     stubs: tuple[StubView, ...] = ()
     """The stubs of `module`."""
     said: tuple[Line, ...] = ()
-    """What to show if there is no path."""
+    """Text shown without a path."""
 
     def fitted(self, width: int, height: int) -> tuple[Line, ...]:
         """Return the lines for a pane of this size: a low one has no blank row after the path."""
@@ -59,7 +59,7 @@ class PathText:
 def path_lines(
     hops: Sequence[Hop], note: Sequence[Line] = (), width: int = _WIDTH
 ) -> tuple[Line, ...]:
-    """Return the path, a line for each hop with what was verified, `note`, and the code."""
+    """Return the path, a line for each hop with the result of its check, `note`, and the code."""
     names = [f"{hop.label} {hop.name}" if hop.label == SITE else hop.name for hop in hops]
     room = min(max((len(name) for name in names), default=0), _NAME)
     digits = max((len(f"{hop.address:x}") for hop in hops), default=0)
@@ -87,7 +87,7 @@ def reason_lines(reason: Sequence[str], width: int = _WIDTH) -> tuple[Line, ...]
 
 
 def stub_lines(module: str, stubs: Sequence[StubView], width: int = _WIDTH) -> tuple[Line, ...]:
-    """Return a line for each stub of `module`: where it leads, and how many sites need it."""
+    """Return a line for each stub of `module`: its target, and the number of sites that need it."""
     if not stubs:
         return ()
     room = min(max(len(stub.hop.name) for stub in stubs), _NAME)
@@ -115,7 +115,7 @@ def _hop_lines(hop: Hop, name: str, columns: tuple[int, int], said: Span, width:
     """Return a hop's name, address and note, with a sign that shows whether it was verified.
 
     `columns` has the cells of the address (0 shows all of it) and those between columns. A
-    note that is too long for its line goes on below.
+    note that is too long for its line continues below.
     """
     digits, gap = columns
     sign: Span = ("✓ ", "good") if hop.verified else ("! ", "bad")

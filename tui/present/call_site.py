@@ -6,7 +6,7 @@ forms share a line. A changed byte is reversed and has a `*` after it; a byte th
 not expect has a `!`. The bytes of a module's file come first if insmod relocated them.
 
 The instruction that changes is shown whole in every pane: a narrow pane shortens addresses, a
-low one leaves out what is around it.
+low one leaves out the text around it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _MEANING = {
 _SITE: Span = ("▶ ", "accent")
 """Mark of the call site's own instructions."""
 LEAST_AFTER, MOST_AFTER = 3, 14
-"""Instructions after the site: at least, and to read for a high pane."""
+"""Instructions after the site: the minimum, and the number to read for a high pane."""
 _WORD = 12
 """Width of a form's name, in cells."""
 _WORD_BYTES, _LEAST_BYTES = 4, 6
-"""Bytes that fit in a row: if all instructions are words, and otherwise at least."""
+"""Bytes that fit in a row if all instructions are words, and the minimum otherwise."""
 _LEAST_ASM = 25
-"""Cells of the text of an instruction at least, so that a pane does not jump with its state."""
+"""Minimum cells of an instruction's text, so that a pane does not jump with its state."""
 _LAST_DIGITS = 4
 """Digits of an address in a narrow pane; the head has all of them."""
 
@@ -53,7 +53,7 @@ class SiteText:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How to draw a call site in a pane: columns, and what is left out."""
+    """How to draw a call site in a pane: its columns, and the parts left out."""
 
     digits: int
     """Cells of an address; fewer than it has show only its last digits."""

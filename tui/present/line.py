@@ -1,4 +1,4 @@
-"""A drawn row as data: its text in spans, and what it is about.
+"""A drawn row as data: its text in spans, and its subject.
 
 A `Line` is a row of spans, each a text and the name of a tone. Widgets map a tone to a style
 of the theme (`rows--TONE` in console.tcss). A line also holds the address of the instruction
@@ -40,7 +40,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One row of text, and what it is about. Iterating it gives all spans, the mark first."""
+    """One row of text, and its subject. Iterating it yields all spans, the mark first."""
 
     spans: tuple[Span, ...] = ()
     at: int | None = None
@@ -107,8 +107,8 @@ def short(text: str) -> str:
 def folded(shown: Line, width: int) -> list[Line]:
     """Return `shown` in rows of at most `width` cells: the rest is indented below the start.
 
-    A row ends before a column (after two blanks) if it is half full then, else at a blank,
-    else in a word. Rows of a drawing stay whole.
+    A row ends before a column (after two blanks) if it is then half full, else at a blank, else in
+    a word. Rows of a drawing stay whole.
     """
     text = plain(shown).rstrip()
     if any(sign in text for sign in _DRAWING):

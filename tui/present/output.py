@@ -70,7 +70,7 @@ def output_line(text: str) -> Line:
 
 
 def _scale(match: Match[str]) -> list[Span]:
-    """How far a call reaches, as a bar."""
+    """The reach of a call, as a bar."""
     before, marks = match.groups()
     left, ip, right = marks.partition("+")
     bar = [("━" * len(left), "good"), ("┿" if ip else "", "strong"), ("━" * len(right), "good")]

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from ...core.views.patching import CpuLane, PatchView, PhaseRow
 
 LEAST_PHASES = 3
-"""Least number of rows of phases."""
+"""Minimum number of rows of phases."""
 
 _NEXT: Span = ("▶", "accent")
 
 _WIDE = 110
-"""Least width at which a phase's row also has the instructions that it makes."""
+"""Minimum width at which a phase's row also has the instructions after the phase."""
 
 _TITLE = 48
 """Cells of a title then."""
@@ -57,7 +57,7 @@ def rows_of(view: PatchView, height: int, width: int, cpu: int) -> tuple[Line, .
 
 
 def _first(view: PatchView, rows: int, room: int) -> int:
-    """Return the first row to show, so that the next phase and what comes after it are in sight."""
+    """Return the first row to show, so that the next phase and those after it are visible."""
     return max(min(view.done - 1, rows - room), 0)
 
 
@@ -163,7 +163,7 @@ def _lane(view: PatchView, lane: CpuLane, width: int, label: int, cpu: int) -> L
 
 
 def word_rows(view: PatchView, width: int) -> tuple[Line, ...]:
-    """Return what the next phase does and why that is safe, or not."""
+    """Return lines about the next phase's action, and why it is safe or unsafe."""
     room = max(width - 2, 10)
     tone = "good" if view.next.safe else "bad"
     found = [line(" ", (text, "strong")) for text in wrap(f"{view.next.title}.", room)]
@@ -182,7 +182,7 @@ def at_once(obstacle: str) -> str:
 
 
 def lost(lane: CpuLane) -> str:
-    """Say what becomes of a CPU that stands inside the site."""
+    """Return what happens to a CPU that stands inside the site."""
     return (
         f"! CPU {lane.cpu} stands inside the site: then it goes on with {lane.then}, "
         "without the new instructions before it."

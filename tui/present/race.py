@@ -17,11 +17,11 @@ Cell = tuple[int, int]
 _COLUMNS = ("", "makes", "CPU at", "about to run")
 
 _LEAST = 8
-"""Least cells of an instruction."""
+"""Minimum cells of an instruction."""
 
 
 def head_rows(table: Table, width: int) -> tuple[Line, ...]:
-    """Return what the table is about."""
+    """Return the lines about the table's subject."""
     by = "by itself" if table.workload is None else f"by workload {table.workload}"
     rest = f"   ip {table.ip:x}, reached {by}"
     room = max(width - cells(table.name) - 9, 0)

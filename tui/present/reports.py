@@ -25,7 +25,7 @@ Decoder = Callable[[int, bytes], Sequence[tuple[Insn, str]]]
 
 
 def bug_report(bug: FtraceBug, decode: Decoder, symbol: Callable[[int], str]) -> Report:
-    """Return what ftrace expected and what it found, instruction by instruction.
+    """Return the expected and the found text, instruction by instruction.
 
     `symbol` returns the name of an address, as `%pS` prints it.
     """
@@ -66,9 +66,9 @@ def _code(word: str, address: int, data: bytes, expected: bytes, decode: Decoder
 
 
 def oops_report(oops: GuestOops, stopped: bool = True) -> Report:
-    """Return the guest's own report, as dmesg shows it, after what led to it.
+    """Return the guest's own report, as dmesg shows it, after its cause.
 
-    `stopped` tells whether the CPU has, and not only a call.
+    `stopped` says whether the CPU has stopped, and not only a call.
     """
     rest = oops.report[1:] if oops.report[:1] == (str(oops),) else oops.report
     cause = [oops.cause] if oops.cause else []

@@ -14,7 +14,7 @@ HERE: Span = ("▶ ", "accent")
 """Mark of the next instruction."""
 
 LEAST_CODE, MOST_CODE = 6, 12
-"""Least and greatest number of rows of code if the registers are below it."""
+"""Minimum and maximum number of rows of code if the registers are below it."""
 
 LEAD = 2
 """Rows of code above the pc after it has left the window."""
@@ -165,7 +165,7 @@ def _code_row(row: CodeRow, digits: int, width: int) -> Line:
 def window(rows: tuple[CodeRow, ...], before: int | None, height: int) -> int:
     """Return the first of `height` rows to show.
 
-    It is the row at address `before`, as long as the next instruction is then in sight.
+    It is the row at address `before`, as long as the next instruction is then visible.
     """
     if len(rows) <= height:
         return 0

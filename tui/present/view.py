@@ -1,4 +1,4 @@
-"""What the console shows, as data: one frozen `View` for each moment.
+"""The content of the console, as data: one frozen `View` for each moment.
 
 The thread that runs the machine builds a `View` and hands it to the interface;
 widgets read nothing else, so they need no lock and no session. A big table (the
@@ -135,7 +135,7 @@ class Functions(Protocol):
         ...
 
     def as_filter(self, pattern: str) -> str:
-        """Return words for set_ftrace_filter that choose what `pattern` matches."""
+        """Return words for set_ftrace_filter that select the functions matching `pattern`."""
         ...
 
     def exact(self, pattern: str) -> int | None:
@@ -220,7 +220,7 @@ class View:
     stepping: Stepping | None = None
     """The state of the CPU being stepped; None while none is watched."""
     call: PathText | None = None
-    """The path of the call that led the watched CPU to where it is."""
+    """The path of the call that led the watched CPU to its position."""
     patching: PatchView | None = None
     """The patch that is under way."""
     watching: bool = False
@@ -231,7 +231,7 @@ class View:
     """Effects of the commands that show the same as each pane, by the pane's number."""
 
     def contents(self) -> Mapping[int, object]:
-        """Return what each pane shows, by its number, to find out whether that has changed."""
+        """Return the content of each pane, by its number, to detect changes."""
         return {
             **{2: self.site, 3: self.path, 4: self.trace},
             **{STEPPING: self.stepping, PATCH: self.patching},

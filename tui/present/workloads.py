@@ -1,4 +1,4 @@
-"""What the workloads of the teaching kernel do, for the picker."""
+"""Descriptions of the teaching kernel's workloads, for the picker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SENTENCES = {
 
 
 def workload_lines(names: Sequence[str]) -> list[Line]:
-    """Return a line for each workload: its name, and what it does if that is known."""
+    """Return a line for each workload: its name, and its description if known."""
     width = max((len(name) for name in names), default=0) + 2
     return [
         line((f"{name:<{width}}", "strong"), (_SENTENCES.get(name, ""), "dim"), copy=name)

@@ -82,7 +82,7 @@ class SessionStore:
             self._session.stop()
 
     def save(self, layout: Layout) -> str:
-        """Write the session; return a sentence about what could not be saved, or "".
+        """Write the session; return a sentence about the parts that could not be saved, or "".
 
         If `open` has not finished, the file stays as it is. Raises `DynftraceError`.
         """

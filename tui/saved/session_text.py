@@ -161,7 +161,7 @@ def _done(value: object) -> list[Action]:
             steps = parse(_text(each, where))
         except ShellSyntaxError as error:
             raise SessionTextError(f"{where} is not a command: {error}") from error
-        # What was done in another directory is noted as `cd DIRECTORY && COMMAND`.
+        # Commands run in another directory are noted as `cd DIRECTORY && COMMAND`.
         there = len(steps) == 2 and _is_cd(steps[0]) and steps[1].join is Join.AND
         if len(steps) != 1 + there or not isinstance(steps[-1], Pipeline):
             raise SessionTextError(f"{where} must be exactly one command")

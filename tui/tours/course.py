@@ -1,4 +1,4 @@
-"""Courses: where lessons are found, by name or by path, and which one comes next.
+"""Courses: find lessons by name or by path, and the next lesson.
 
 The program comes with two courses, the tours and the labs. A folder of Markdown files is a
 course too, in the order of the file names; `NN-` at the start of a name is only for the order.

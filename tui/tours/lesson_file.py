@@ -41,7 +41,7 @@ _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)")
 
 @dataclass(frozen=True, slots=True)
 class _Lesson:
-    """A file that is being read, to say where something in it is wrong."""
+    """A file being read, which gives errors their place in it."""
 
     where: str
     lines: tuple[str, ...]

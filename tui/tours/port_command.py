@@ -54,7 +54,7 @@ class ToyPort(McountPort):
 def port() -> ToyPort:
     return ToyPort()
 '''
-"""The file to begin with; `body` is what the student writes."""
+"""The initial file; `body` is the student's text."""
 
 TO_DO = "        nops[:] = [0x00, 0x00, 0x00, 0x00]"
 SOLVED = "        nops[:] = [0x1F, 0x20, 0x03, 0xD5]  # the lowest byte first"

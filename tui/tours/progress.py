@@ -68,7 +68,7 @@ class Progress:
         write_whole(self._path, text + "\n")
 
     def _read(self) -> dict[str, dict[str, Finished]]:
-        """Return the content of the file; what is damaged or missing counts as not finished."""
+        """Return the content of the file; damaged or missing entries count as not finished."""
         try:
             found = json.loads(self._path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
@@ -87,7 +87,7 @@ def _how(saved: Mapping[str, object]) -> Finished:
 
 
 def report(student: str, tours: Iterable[Tour], progress: Progress) -> str:
-    """Return what `student` has finished of `tours`, as JSON that ends in a newline."""
+    """Return the progress of `student` in `tours`, as JSON that ends in a newline."""
     lessons = []
     for tour in tours:
         steps = []

@@ -57,17 +57,21 @@ DEEDS: Mapping[str, tuple[type[Effect], str]] = MappingProxyType(
         "did goto": (outcome.WentTo, ""),
     }
 )
-"""What `saw` and `did` can check: an effect, and its attribute that NAME must equal."""
+"""Effects that `saw` and `did` can check, each with the attribute that NAME must equal."""
 
 
 class Said(Protocol):
     """The two streams of a command's outcome."""
 
     @property
-    def output(self) -> str: ...
+    def output(self) -> str:
+        """Text on standard output."""
+        ...
 
     @property
-    def error(self) -> str: ...
+    def error(self) -> str:
+        """Text on standard error."""
+        ...
 
 
 Execute = Callable[[str], Said]
@@ -128,11 +132,11 @@ class Step:
     text: str
     """Markdown without the special blocks and the task."""
     task: str = ""
-    """What to do: the last paragraph. Empty for a step without a check."""
+    """The task: the last paragraph. Empty for a step without a check."""
     commands: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     hints: tuple[str, ...] = ()
-    """From a first idea to what exactly to do."""
+    """Hints, from a first idea to the exact action."""
     pane: int = 0
     """The pane that the console shows as the step begins, 1 to 4; 0 leaves it as it is."""
     where: str = ""
@@ -201,7 +205,7 @@ class Tour:
         return Session.open(arches.load(self.kernel), spec)
 
     def _open_own(self) -> Session | None:
-        """Open the reader's own kernel; None if there is none that can be opened."""
+        """Open the reader's own kernel; None if none can be opened."""
         from ...core.session.session import MachineSpec, Session
         from . import own_kernel
 

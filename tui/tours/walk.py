@@ -1,4 +1,4 @@
-"""A tour that is being taken: the current step, and what happened in it.
+"""A tour being taken: the current step, and the events during it.
 
 After each command, a `Walk` checks whether the step is done. It inspects the machine with
 commands that change nothing, and the effects of what the student did. So a key, a command
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Walk:
-    """A tour, its current step, and what happened during that step."""
+    """A tour, its current step, and the events during that step."""
 
     def __init__(self, tour: Tour, at: int = 0) -> None:
         """Begin with step `at`, counted from 0."""
@@ -48,7 +48,7 @@ class Walk:
 
     @property
     def effects(self) -> tuple[Effect, ...]:
-        """Effects of what the student did during this step, in order."""
+        """Effects of the student's actions during this step, in order."""
         return tuple(self._effects)
 
     def did(self, effects: Iterable[Effect]) -> None:

@@ -31,7 +31,7 @@ from ...core.session.session import BUNDLED_ONLY
 
 DRIVER = "dynftrace.tui.web.driver:VisitorDriver"
 GRACE = 3.0
-"""Seconds that a console has to exit before it is killed."""
+"""Seconds in which a console must exit before it is killed."""
 
 LINE = 200
 """Limit of a line in the log, in characters."""

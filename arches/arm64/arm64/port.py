@@ -42,7 +42,7 @@ FORM = Form(before=(SAVE_LR,), compiled=(NOP, NOP))
 
 @dataclass(frozen=True, slots=True)
 class RegsPort(arm64.Arm64Port):
-    """arm64; see `core.arch.Port` for what each verb owes."""
+    """arm64; see `core.arch.Port` for the contract of each verb."""
 
     facts: Facts = FACTS
     form: Form = FORM

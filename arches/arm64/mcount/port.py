@@ -45,7 +45,7 @@ FORM = Form(before=(), compiled=())
 
 @dataclass(frozen=True, slots=True)
 class McountPort(arm64.Arm64Port):
-    """arm64-mcount; see `core.arch.Port` for what each verb owes."""
+    """arm64-mcount; see `core.arch.Port` for the contract of each verb."""
 
     facts: Facts = FACTS
     form: Form = FORM

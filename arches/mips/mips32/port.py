@@ -75,7 +75,7 @@ MCOUNT = (insn.addiu(insn.SP, insn.SP, 8), insn.jr(insn.RA))
 
 @dataclass(frozen=True, slots=True)
 class Mips32Port(mips.MipsPort):
-    """mips; see `core.arch.Port` for what each verb owes."""
+    """mips; see `core.arch.Port` for the contract of each verb."""
 
     facts: Facts = FACTS
     form: Form = FORM

@@ -73,7 +73,7 @@ MCOUNT = (insn.jr(insn.RA), insn.move(insn.RA, insn.AT))
 
 @dataclass(frozen=True, slots=True)
 class Mips64Port(mips.MipsPort):
-    """mips64; see `core.arch.Port` for what each verb owes."""
+    """mips64; see `core.arch.Port` for the contract of each verb."""
 
     facts: Facts = FACTS
     form: Form = FORM

@@ -30,7 +30,7 @@ FORM = replace(mips32.FORM, order="little")
 
 @dataclass(frozen=True, slots=True)
 class MipselPort(mips32.Mips32Port):
-    """mipsel; see `core.arch.Port` for what each verb owes."""
+    """mipsel; see `core.arch.Port` for the contract of each verb."""
 
     facts: Facts = FACTS
     form: Form = FORM

@@ -77,7 +77,7 @@ FACTS = Facts(
             ),
         ),
         # No function depends on the values of these at its entry, except a variadic one: its
-        # cr1 tells whether there are floating-point arguments.
+        # cr1 says whether there are floating-point arguments.
         clobbers=frozenset({"r0", "ctr", "xer", "cr"}),
         kept={"cr": 0x0F00_0000},
     ),
@@ -95,7 +95,7 @@ FORM = Form(direct=(), stub=(), prefer_stub=False)
 
 @dataclass(frozen=True, slots=True)
 class Ppc32Port(power.PowerPort):
-    """ppc32; see `core.arch.Port` for what each verb owes."""
+    """ppc32; see `core.arch.Port` for the contract of each verb."""
 
     facts: Facts = FACTS
     form: Form = FORM

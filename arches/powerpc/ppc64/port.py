@@ -109,7 +109,7 @@ FORM = Form(direct=(NOP,), stub=(LD_R2,), prefer_stub=True)
 
 @dataclass(frozen=True, slots=True)
 class Ppc64Port(power.PowerPort):
-    """ppc64; see `core.arch.Port` for what each verb owes."""
+    """ppc64; see `core.arch.Port` for the contract of each verb."""
 
     facts: Facts = FACTS
     form: Form = FORM

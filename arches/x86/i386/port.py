@@ -98,7 +98,7 @@ PROBES = X86Probes(x86.BREAKPOINT, CS_MODE_32, 32)
 
 @dataclass(frozen=True, slots=True)
 class I386Port(x86.X86Port):
-    """i386; see `core.arch.Port` for what each verb owes."""
+    """i386; see `core.arch.Port` for the contract of each verb."""
 
     facts: Facts = FACTS
     folder: ClassVar[Path] = Path(__file__).parent

@@ -101,7 +101,7 @@ PROBES = X86Probes(x86.BREAKPOINT, CS_MODE_64, 64)
 
 @dataclass(frozen=True, slots=True)
 class X8664Port(x86.X86Port):
-    """x86-64; see `core.arch.Port` for what each verb owes."""
+    """x86-64; see `core.arch.Port` for the contract of each verb."""
 
     facts: Facts = FACTS
     folder: ClassVar[Path] = Path(__file__).parent

@@ -49,7 +49,7 @@ FACTS = replace(
 
 @dataclass(frozen=True, slots=True)
 class X8664In2008Port(x86_64.X8664Port):
-    """x86-64 as of 2008; see `core.arch.Port` for what each verb owes."""
+    """x86-64 as of 2008; see `core.arch.Port` for the contract of each verb."""
 
     facts: Facts = FACTS
     nop: str = FACTS.nops[0]

@@ -9,7 +9,7 @@ from ..command import Arguments, Changes, Command, Context, UsageMistake, expect
 from .memory import hex_bytes
 
 MOST_BYTES = 1024
-"""Bytes of a buffer that `mem show` prints."""
+"""Maximum bytes of a buffer that `mem show` prints."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,31}")
 _ROW = 16
@@ -31,7 +31,7 @@ def mem(context: Context, arguments: Arguments) -> None:
 
 
 def shown(context: Context, name: str) -> str:
-    """Return the text in a buffer in quotes, or its first bytes in hex if it holds none."""
+    """Return the text in a buffer in quotes, or its first bytes in hex if it holds no text."""
     address, size = context.boot.buffers.find(name)
     raw = context.boot.machine.memory.read(address, min(size, MOST_BYTES))
     text, nul, _ = raw.partition(b"\0")

@@ -13,7 +13,7 @@ HIT = "hit"
 
 
 def regs(context: Context, arguments: Arguments) -> None:
-    """Show the registers of one vCPU, of all, or those that a hit of an fprobe saved."""
+    """Show the registers of one vCPU or of all, or those saved by a hit of an fprobe."""
     if arguments and arguments[0].text == HIT:
         _saved(context, arguments[1:])
         return
@@ -32,7 +32,7 @@ def regs(context: Context, arguments: Arguments) -> None:
 
 
 def _saved(context: Context, arguments: Arguments) -> None:
-    """Show the registers of the last hit, or the last one up to a time, on any CPU or on one."""
+    """Show the registers of the last hit, if given up to a time, on any CPU or on one."""
     expect(arguments, 0, 2)
     session, boot = context.session, context.boot
     latest = cpu = None

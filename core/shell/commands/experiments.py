@@ -16,7 +16,7 @@ from ..command import (
 
 
 def icache(context: Context, arguments: Arguments) -> None:
-    """Show which CPUs are flushed after a patch, leave some out, or flush them again."""
+    """Show which CPUs are flushed after a patch, or choose others."""
     boot = context.boot
     patcher, cpus = boot.ftrace.patcher, len(boot.machine.vcpus)
     flushed = {*range(cpus)} if patcher.flush_cpus is None else {*patcher.flush_cpus}

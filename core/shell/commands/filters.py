@@ -27,7 +27,7 @@ from ..outcome import WroteFile
 from .files import paths, read
 
 MATCH_SECONDS = 10.0
-"""Longest search for a pattern in all lines: some patterns take exponential time."""
+"""Limit in host seconds of a search in all lines: some patterns take exponential time."""
 
 STDIN = "-"
 
@@ -113,7 +113,7 @@ def basic_pattern(pattern: str) -> str:
 
 def grep(context: Context, arguments: Arguments) -> None:
     """Show the lines that match; the status is 1 if there are none."""
-    import regex  # takes as long as some commands
+    import regex  # slow to import
 
     options, words = options_of(arguments, "EFivcnowqe:")
     if "e" in options:
@@ -206,7 +206,7 @@ def sort(context: Context, arguments: Arguments) -> None:
         return 0.0, text
 
     lines = _all_lines(context, "sort", files)
-    # Lines with equal keys are in the order of the lines, as sort's last resort has it.
+    # Lines with equal keys are compared as a whole, which is the last resort of POSIX sort.
     lines.sort(key=lambda line: (key(line), line), reverse="r" in options)
     if "u" in options:
         lines = [next(group) for _, group in groupby(lines, key)]
@@ -214,7 +214,7 @@ def sort(context: Context, arguments: Arguments) -> None:
 
 
 def uniq(context: Context, arguments: Arguments) -> None:
-    """Show equal lines that follow each other once."""
+    """Show each run of equal lines once."""
     options, files = options_of(arguments, "cdu")
     for line, group in groupby(_all_lines(context, "uniq", files)):
         count = sum(1 for _ in group)

@@ -46,8 +46,8 @@ def dump(context: Context, arguments: Arguments) -> None:
 def literal_address(session: Session, text: str) -> int:
     """Return the address of `text`, with a symbol taken literally.
 
-    Other commands take the name of a function as its code, even if a descriptor has that
-    name. Raises `UsageError`.
+    Other commands take the name of a function for its code, even if a descriptor has that name.
+    Raises `UsageError`.
     """
     name, plus, offset = text.strip().partition("+")
     address = session.boot.kallsyms.address(name)
@@ -81,8 +81,8 @@ def poke(context: Context, arguments: Arguments) -> None:
 def hex_bytes(words: list[str]) -> bytes | None:
     """Return the bytes that `words` spell in hex; None if they are assembly.
 
-    Pairs of digits are bytes, with or without a leading 0x. A single word of letters
-    may be an instruction (`fadd`), and is taken as one.
+    Pairs of digits are bytes, with or without a leading 0x. A single word of letters is taken for
+    an instruction, such as `fadd`.
     """
     digits = [word[2:] if word[:2].lower() == "0x" else word for word in words]
     if not all(_BYTE.fullmatch(word) for word in digits):

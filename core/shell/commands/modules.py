@@ -59,7 +59,7 @@ def insmod(context: Context, arguments: Arguments) -> None:
 
 
 def modprobe(context: Context, arguments: Arguments) -> None:
-    """Load a module of the kernel's tree, and first the modules that it needs."""
+    """Load a module of the kernel's tree, after the modules it depends on."""
     expect(arguments, 1, 1)
     try:
         for module in context.session.modprobe(arguments[0].text):

@@ -1,4 +1,4 @@
-"""NMIs: interrupts that come although interrupts are off."""
+"""NMIs: interrupts that are delivered even while interrupts are off."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LEAST_PERIOD_NS = 100
 
 
 def nmi(context: Context, arguments: Arguments) -> None:
-    """Show when NMIs come, or deliver them to one vCPU: now, at a time, or periodically."""
+    """Show the pending NMIs, or deliver NMIs to one vCPU: now, at a time, or periodically."""
     machine = context.boot.machine
     if not arguments:
         for cpu in range(len(machine.vcpus)):

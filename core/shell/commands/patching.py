@@ -13,7 +13,7 @@ METHOD = "--method"
 
 
 def patch(context: Context, arguments: Arguments) -> None:
-    """Show the methods and the patch under way, choose a method, or go on with the patch."""
+    """Show the methods and the patch under way, choose a method, or continue the patch."""
     if not arguments:
         _show(context)
         return
@@ -61,7 +61,7 @@ def _show(context: Context) -> None:
 
 
 def _watch(context: Context, arguments: Arguments) -> None:
-    """Watch the next change of text, or no longer; or choose the site to show."""
+    """Start or stop watching changes of text, or choose the site to show."""
     expect(arguments, 2, 3)
     patcher, word = context.boot.ftrace.patcher, arguments[1].text
     if word in ("on", "off") and len(arguments) == 2:
@@ -90,7 +90,7 @@ def _next(context: Context, count: int) -> None:
 
 
 def race(context: Context, arguments: Arguments) -> None:
-    """Lead a CPU to each position of a site, patch, and tell what became of it."""
+    """Bring a CPU to each position of a site, patch the site, and show what became of the CPU."""
     session, methods = context.session, context.session.port.facts.patch_methods
     words = [each.text for each in arguments]
     if words and words[0] == METHOD:

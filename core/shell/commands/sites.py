@@ -114,7 +114,7 @@ def records(context: Context, arguments: Arguments) -> None:
 
 
 def _how(context: Context) -> None:
-    """Show how the sites of each file were found, and what ftrace compared and wrote first."""
+    """Show how each file's sites were found, and the first text that ftrace compared and wrote."""
     session, boot = context.session, context.boot
     ftrace = boot.ftrace
     if ftrace.ftraced is not None:

@@ -23,7 +23,7 @@ from ..text.stepping import cell_lines, memory_cell, operand_lines, stack_lines
 MOST_STEPS = 100_000
 
 WORDS, MOST_WORDS = 16, 2048
-"""Words of the stack that are shown by default, and at most: a whole stack has as many."""
+"""Default and maximum number of stack words shown; the maximum is a whole stack."""
 
 _SECONDS = f"{LIMIT_NS / 1e9:g}"
 
@@ -64,7 +64,7 @@ def finish(context: Context, arguments: Arguments) -> None:
 
 
 def _go(context: Context, arguments: Arguments, way: Callable[[int], int]) -> None:
-    """Run a vCPU by `way`, which takes its number and returns that of the vCPU that arrived."""
+    """Run a vCPU by `way`, which maps its number to that of the vCPU that arrived."""
     expect(arguments, 0, 1)
     cpu = _cpu(context, arguments)
     _start(context, cpu)
@@ -117,7 +117,7 @@ def _changed(context: Context, cpu: int) -> None:
 
 
 def _next(context: Context, cpu: int) -> None:
-    """Show the instruction that `cpu` executes next, and what it works on."""
+    """Show the next instruction of `cpu`, and its operands."""
     context.line(context.session.instruction(cpu))
     for line in operand_lines(context.session.operands(cpu)):
         context.line(line)

@@ -9,7 +9,7 @@ from ...views.times import flame, histogram, largest, zoomed
 from ..command import Argument, Arguments, Command, Context, UsageMistake, expect
 
 BAR = 10
-"""Cells of a bar for all of the time."""
+"""Cells of a bar that stands for the whole time."""
 
 WIDEST = 40
 """Cells of the longest bar of a histogram."""
@@ -24,7 +24,7 @@ def _trace(context: Context) -> TraceText:
 
 
 def show_flame(context: Context, arguments: Arguments) -> None:
-    """Show the tree of calls with the time that each took."""
+    """Show the tree of calls with the time of each."""
     expect(arguments, 0, 2)
     words = [each.text for each in arguments]
     typed = words.pop() if words and _is_number(words[-1]) else "1"

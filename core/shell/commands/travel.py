@@ -36,7 +36,7 @@ def redo(context: Context, arguments: Arguments) -> None:
 
 
 def goto(context: Context, arguments: Arguments) -> None:
-    """Go to the machine at the instant of an event or at a time, or return from there."""
+    """Restore the machine at the instant of an event or at a time, or return from there."""
     expect(arguments, 0, 2)
     if not arguments:
         _show_reach(context)
@@ -87,7 +87,7 @@ def goto(context: Context, arguments: Arguments) -> None:
 
 
 def _phase(patch: Patch, number: int) -> Iterator[str]:
-    """Say how much of the text `patch` has changed before its phase `number`, from 0."""
+    """Yield lines about the text that `patch` has changed before its phase `number`, from 0."""
     count = len(patch.phases)
     if not any(each.writes for each in patch.phases[: patch.done]):
         done = "text is about to change"
@@ -117,7 +117,7 @@ def _row(text: TraceText, event: int) -> int:
 def _row_at(text: TraceText, ns: int, rounded: bool, cpu: int | None) -> int | None:
     """Return the row of the first event at the time `ns`, on `cpu` if given, or None.
 
-    `rounded` times are those that the trace prints.
+    With `rounded`, `ns` is a time as the trace prints it, in microseconds.
     """
     events = text.table.events
     if rounded:
@@ -132,7 +132,7 @@ def _row_at(text: TraceText, ns: int, rounded: bool, cpu: int | None) -> int | N
 
 
 def _nearest(text: TraceText, ns: int) -> str:
-    """Say which event is the nearest to a time at which there is none."""
+    """Return a sentence with the event nearest to a time without events."""
     times = text.table.events["ts"]
     if not len(times) or not text.context.clock_in_ns:
         return "the trace holds no event of this time"
@@ -148,7 +148,7 @@ def _nearest(text: TraceText, ns: int) -> str:
 
 
 def _show_reach(context: Context) -> None:
-    """Show how far back one can go."""
+    """Show how far back `goto` can travel."""
     history = context.session.history
     points = history.points
     lines = history.lines

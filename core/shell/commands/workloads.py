@@ -59,7 +59,7 @@ def call(context: Context, arguments: Arguments) -> None:
 
 
 def sleep(context: Context, arguments: Arguments) -> None:
-    """Let the machine run on its own for some virtual time."""
+    """Run the machine for some virtual time."""
     expect(arguments, 1, 1)
     text = arguments[0].text
     if not _SECONDS.fullmatch(text):

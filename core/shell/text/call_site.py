@@ -68,7 +68,7 @@ def site_lines(site: CallSite) -> list[str]:
 
 
 def standing(site: CallSite) -> str:
-    """Say why the site has no record, or why most of its words never change; else return ""."""
+    """Return why the site has no record, or why most of its words never change; else ""."""
     if site.unrecorded is not None:
         return _UNRECORDED[site.unrecorded]
     if not site.changed_words:

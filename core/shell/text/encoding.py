@@ -1,4 +1,4 @@
-"""An instruction's bit fields drawn to scale, and how far its target can be from it.
+"""An instruction's bit fields drawn to scale, and the range of its targets.
 
 Every bit has the same width, which shows why one call reaches 2 GB and another 32 MB. Each
 field with its meaning, the rule for the target, and the range of targets as a line with the
@@ -103,11 +103,11 @@ def _column(address: int, reach: tuple[int, int]) -> int:
 
 
 def out_of_reach_lines(view: OutOfReach | None) -> tuple[str, ...]:
-    """Return why a call uses a stub; nothing for None."""
+    """Return lines that say why a call uses a stub; no lines for None."""
     if view is None:
         return ()
     left, right = map(away, view.reach)
-    far = " (2^60 bytes)" if abs(view.distance) >> 60 == 1 else ""  # a unit nobody has seen
+    far = " (2^60 bytes)" if abs(view.distance) >> 60 == 1 else ""  # EB is an uncommon unit
     return (
         f"{view.caller} is out of reach, {away(view.distance)}{far} from the site:",
         f"its call reaches {left} to {right}",

@@ -68,7 +68,7 @@ def _heading(shown: Listing) -> list[str]:
         f"{shown.file}: {shown.count} entries of {shown.word} bytes at {shown.address:x}",
         _MADE[shown.by_compiler] + shown.compiled,
         *gathered,
-        # Only symbols and sections need no word.
+        # Lists found by symbols or sections are the usual case, not worth a line.
         *([f"found by {shown.source}"] if shown.source.startswith(PATTERN) else []),
     ]
 
@@ -83,7 +83,7 @@ def _record(entry: Entry, records: Records) -> str:
 
 
 def recording_lines(found: Recording, shown: Listing | None, change: FirstChange) -> list[str]:
-    """Return how recordmcount finds the sites of a file, and what ftrace compared at first."""
+    """Return how recordmcount finds a file's sites, and the text that ftrace first compared."""
     lines = _heading(shown) if shown is not None else [f"{found.file}: no list of call sites"]
     count = len(found.calls)
     calls = f"{count} call{'' if count == 1 else 's'} of {found.mcount}"

@@ -37,7 +37,7 @@ def patch_lines(view: PatchView) -> list[str]:
 
 
 def timing_line(last: Timing) -> str:
-    """Say how long the last change took."""
+    """Return the line about the duration of the last change."""
     places = f"{last.places} place{'' if last.places == 1 else 's'}"
     return (
         f"last change: {places} by {last.method}, {last.ended - last.asked:,} ns; "
@@ -84,7 +84,7 @@ def lane_lines(view: PatchView) -> list[str]:
 
 
 def lane_line(lane: CpuLane) -> str:
-    """Say where a CPU is and what it would run at the site."""
+    """Return the line about a CPU: where it is and what it would run at the site."""
     fresh = "stale" if lane.stale else "fresh"
     off = "" if lane.irqs_off is None else f"  irqs {'off' if lane.irqs_off else 'on'}"
     if lane.state != "running":
@@ -95,7 +95,7 @@ def lane_line(lane: CpuLane) -> str:
 
 
 def lost(lane: CpuLane) -> str:
-    """Say what becomes of a CPU that stands inside the site."""
+    """Return what happens to a CPU that stands inside the site."""
     return (
         f"CPU {lane.cpu} stands inside the site. After this phase it goes on with {lane.then}, "
         "without the new instructions before it."
@@ -103,5 +103,5 @@ def lost(lane: CpuLane) -> str:
 
 
 def wrapped(label: str, text: str) -> list[str]:
-    """Return `text` wrapped behind `label`."""
+    """Return `text`, wrapped, after `label`."""
     return wrap(text, _WIDTH, initial_indent=label, subsequent_indent=" " * len(label))

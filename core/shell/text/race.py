@@ -46,7 +46,7 @@ def race_lines(table: Table) -> list[str]:
 
 
 def _result(result: Result, reasons: list[str]) -> str:
-    """Return a cell of the table; `reasons` collects those of oopses, which have numbers."""
+    """Return a cell of the table; `reasons` collects the numbered reasons of oopses."""
     if not result.reason:
         return result.word
     if result.reason not in reasons:

@@ -11,7 +11,7 @@ from ...views.cells import cells, padded
 
 
 def about(table: StaticSites) -> list[str]:
-    """Return what file it is, and where its sites and symbols come from."""
+    """Return lines about the file, and the source of its sites and symbols."""
     image = table.image
     dead = sum(site.dead for site in table.sites)
     unpacked = f" ({', '.join(image.steps)})" if image.steps else ""
@@ -40,7 +40,7 @@ def _cells(site: StaticSite) -> tuple[str, ...]:
 
 
 def records_text(table: StaticSites) -> Iterator[str]:
-    """Yield what the list says, and the forms of its sites by how often they occur."""
+    """Yield the source and size of the list, and the forms of its sites by frequency."""
     yield from about(table)
     yield ""
     for what, counted in (
@@ -58,7 +58,7 @@ def records_text(table: StaticSites) -> Iterator[str]:
 
 
 def site_text(table: StaticSites, found: Sequence[StaticSite]) -> Iterator[str]:
-    """Yield what is known of each of the sites `found`."""
+    """Yield the details of each of the sites `found`."""
     number = {site.ip: row for row, site in enumerate(table.sites)}
     for site in found:
         yield f"{site.name}+{site.offset:#x}  {site.place or f'{site.ip:x}'}"
@@ -68,7 +68,7 @@ def site_text(table: StaticSites, found: Sequence[StaticSite]) -> Iterator[str]:
 
 
 def diff_text(found: Difference) -> Iterator[str]:
-    """Yield the sites that came, went and changed, and how many are the same."""
+    """Yield the added, removed and changed sites, and the number of unchanged ones."""
     for site in found.went:
         yield f"- {site.name}+{site.offset:#x}  {site.form}"
     for site in found.came:
@@ -101,7 +101,7 @@ def site_object(site: StaticSite) -> dict[str, object]:
 
 
 def about_object(table: StaticSites) -> dict[str, object]:
-    """Return what `about` says as an object for JSON."""
+    """Return the facts of `about` as an object for JSON."""
     image = table.image
     return {
         "file": str(image.path),

@@ -1,4 +1,4 @@
-"""Lines of what an instruction works on, and of the stack, word by word."""
+"""The operands of an instruction, and the words of the stack, as plain text."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def operand_lines(view: Operands) -> list[str]:
 
 
 def register_text(operand: Operand) -> str:
-    """Return a register, its value, and what the value is."""
+    """Return a register, its value, and the meaning of the value."""
     value = f"{operand.name} {operand.value:x}"
     return f"{value} ({operand.meaning})" if operand.meaning else value
 
 
 def memory_text(operand: MemoryOperand) -> str:
-    """Return which memory is read or written, with the value before and after."""
+    """Return the memory that is read or written, with its value before and after."""
     access = operand.access
     place = f"{access.address:x}"
     if operand.place:
@@ -48,13 +48,13 @@ def memory_text(operand: MemoryOperand) -> str:
 
 
 def memory_cell(operand: MemoryOperand) -> str:
-    """Return memory that was written, as short as a changed register."""
+    """Return memory that was written, in the short form of a changed register."""
     access = operand.access
     return f"[{operand.place or f'{access.address:x}'}] {access.before:x}->{access.after or 0:x}"
 
 
 def stack_lines(view: Stack) -> list[str]:
-    """Return the words of a stack, each with its address, its distance from sp and what it is."""
+    """Return the words of a stack, each with its address, offset from sp and meaning."""
     lines = [f"cpu{view.cpu}  sp {view.sp:x}  {view.used:,} bytes in use, up to {view.top:x}"]
     for row in view.rows:
         value = f"{row.value:0{view.digits}x}"

@@ -26,7 +26,7 @@ class Contents:
     """The events of one CPU with their counters; empty by default."""
 
     pages: NDArray[np.uint8] = field(default_factory=_no_pages)
-    """From head to tail, shape (p, 4096)."""
+    """The pages from head to tail, shape (p, 4096)."""
     read: int = 0
     """Bytes of the first page's data that have been consumed."""
     counters: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTERS, 0))

@@ -70,7 +70,7 @@ class Stacks:
     """The addresses of n stack traces, one trace after the other."""
 
     starts: NDArray[np.intp] = field(default_factory=lambda: np.zeros(1, np.intp))
-    """Where each trace begins in `callers`, and the end: shape (n + 1,), ascending from 0."""
+    """Index in `callers` of each trace's start, and the end: shape (n + 1,), ascending from 0."""
     callers: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
 
     def __len__(self) -> int:
@@ -106,9 +106,9 @@ class Records:
     ids: NDArray[np.uint16] = field(default_factory=lambda: np.empty(0, np.uint16))
     """Type of each event in the ring buffer, shape (n,)."""
     starts: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
-    """Where each event begins in `words`, shape (n,), ascending."""
+    """Index in `words` of each event's start, shape (n,), ascending."""
     ends: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
-    """Where each event ends in `words`, shape (n,)."""
+    """Index in `words` of each event's end (exclusive), shape (n,)."""
     words: NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
     """The events, and whatever is between them, as 32-bit words."""
     order: str = "<"

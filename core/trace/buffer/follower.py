@@ -18,10 +18,10 @@ from .events import EVENT, Addresses, EventTable, Part
 from .ringbuffer import RingBuffer
 
 MOST_PAGES = 8192
-"""Limit of pages in use on a CPU; above it, all pages are decoded each time, without a cache."""
+"""Maximum pages in use on a CPU; above it, all pages are decoded each time, without a cache."""
 
 MOST_ADDRESSES = 1 << 16
-"""Limit of addresses; above it, most belong to overwritten events, and all are dropped."""
+"""Maximum number of addresses; above it, most belong to overwritten events, and all are dropped."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""A bounded area of guest memory, from which the buffers of instances take theirs."""
+"""A bounded area of guest memory, from which instances take their buffers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .ringmemory import BufferMemory
 
 
 class PoolMemory(BufferMemory, Protocol):
-    """What a pool needs of the machine's memory."""
+    """The machine's memory, as far as a pool needs it."""
 
     @property
     def byteorder(self) -> str:
-        """The guest's, "little" or "big"."""
+        """Byte order of the guest, "little" or "big"."""
         ...
 
     def write(self, address: int, data: bytes) -> None:
@@ -58,12 +58,12 @@ class MemoryPool:
         self.memory.unmap(self._taken.pop(address)[1])
 
     def save(self) -> Restore:
-        """Return a function that restores what is taken, after the machine's memory."""
+        """Return a function that restores the taken blocks; call it after restoring memory."""
         return attributes(self, "_taken")
 
 
 class PoolTables:
-    """Tables of words in a pool; a vCPU may still read those of the last write but not older."""
+    """Tables of words in a pool; a vCPU may still read those of the last write."""
 
     def __init__(self, pool: MemoryPool, name: str) -> None:
         self._pool = pool
@@ -90,18 +90,18 @@ class PoolTables:
         return [base + start if base else 0 for start in starts.tolist()]
 
     def free(self) -> None:
-        """Give all memory back."""
+        """Return all memory to the pool."""
         for block in self._blocks:
             self._pool.give(block)
         self._blocks = ()
 
     def save(self) -> Restore:
-        """Return a function that restores what is in use."""
+        """Return a function that restores which tables are in use."""
         return attributes(self, "_blocks")
 
 
 class PoolRegion:
-    """The pages of one CPU's buffer, in a pool; as `Region`."""
+    """The pages of one CPU's buffer, in a pool; has the methods of `Region`."""
 
     def __init__(self, pool: MemoryPool, name: str) -> None:
         """Start without pages."""

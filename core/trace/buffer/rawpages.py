@@ -1,9 +1,9 @@
 """Pages of the buffers as the kernel hands them to readers.
 
-They are those of the guest, byte for byte, but for two differences. A page that was read in part
+They equal the guest's pages byte for byte, with two differences. A page that was read in part
 begins with its first unread event. And the commit word is a long of the guest, so that on 32-bit
-guests the data begin at 12, where readers expect them; in guest memory they begin at 16.
-Source: ring_buffer_read_page() in kernel/trace/ring_buffer.c.
+guests the data begin at 12, where readers expect them; in guest memory they begin at 16. Source:
+ring_buffer_read_page() in kernel/trace/ring_buffer.c.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def unread_pages(layout: PageFormat, pages: NDArray[np.uint8], read: int) -> NDA
     words = commits.astype(f"{layout.order}u{layout.pointer_size}")
     found[:, 8:start] = words.view(np.uint8).reshape(len(pages), layout.pointer_size)
     found[:, start : start + DATA_SIZE] = pages[:, RB_PAGE_HEADER:]
-    # What follows the data is of older events.
+    # The bytes after the data belong to older events.
     found[np.arange(RB_PAGE_SIZE) >= (start + commits)[:, None]] = 0
     return found
 

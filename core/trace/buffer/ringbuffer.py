@@ -107,7 +107,7 @@ class RingBuffer:
         """Allocate buffers of minimal size that record in overwrite mode.
 
         `descriptors` are writable views of each CPU's `struct ring_buffer_cpu`; `place` is
-        the guest address of `Region.limit` free bytes for each CPU, or what to take pages from;
+        the guest address of `Region.limit` free bytes for each CPU, or the pool to take pages from;
         `now(cpu)` returns a CPU's time; `settle` runs the guest until no CPU is in the tracer.
         """
         self.layout = layout
@@ -168,7 +168,7 @@ class RingBuffer:
         self._set_flag(RingBufferFlag.OVERWRITE, on, None)
 
     def set_clock(self, flags: RingBufferFlag) -> None:
-        """Stamp events with the time of another clock; `flags` are those in `_CLOCK`."""
+        """Stamp events with the time of another clock; `flags` are bits of `_CLOCK`."""
         for flag in _CLOCK:
             self._set_flag(flag, bool(flags & flag), None)
 
@@ -241,7 +241,7 @@ class RingBuffer:
             self._size_kb[each] = kb
 
     def free(self) -> None:
-        """Give up the memory of all buffers but the least, and their events (`free_buffer`)."""
+        """Drop all events and shrink all buffers to the minimal size (`free_buffer`)."""
         self.settle()
         self._prepare(self.cpus, MIN_PAGES)
         for each in self.cpus:
@@ -250,7 +250,7 @@ class RingBuffer:
         self._size_kb = [0] * len(self._size_kb)
 
     def release(self) -> None:
-        """Give all memory back: the buffers must not be used again."""
+        """Free all memory; the buffers must not be used again."""
         for region in self._regions:
             region.free()
 
@@ -311,7 +311,7 @@ class RingBuffer:
     def exchange_cpu(self, cpu: int, other: Contents) -> Contents:
         """Replace the contents of one buffer by `other`, and return the old contents.
 
-        Call it while `cpu` waits for this, between two of its events.
+        Call it only while `cpu` waits for the exchange, between two of its events.
         """
         self.resets += 1
         present = self._contents(cpu)

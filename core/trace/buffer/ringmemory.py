@@ -15,7 +15,7 @@ Descriptor: TypeAlias = NDArray[np.void]
 
 
 class BufferMemory(Protocol):
-    """What the ring buffer needs of the machine's memory."""
+    """The machine's memory, as far as the ring buffer needs it."""
 
     def map(self, address: int, size: int, name: str, executable: bool = True) -> object:
         """Map zeroed memory; it is for data only unless `executable`."""

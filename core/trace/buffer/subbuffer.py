@@ -10,10 +10,9 @@ next word, shifted by 27; 31 is an absolute time stamp of 59 bits. A payload is
 `struct trace_entry`, followed by: for a function two longs, ip and parent_ip; for a hit of
 an fprobe these and the registers; for a system call its number, padded to a long, and its
 arguments or result; for a stack trace the number of its addresses, padded likewise, and
-the addresses; for a task switch or a wakeup `struct ctx_switch_entry`; for a trace event of
-the kernel what its format says. Source:
-include/linux/ring_buffer.h, kernel/trace/ring_buffer.c, arches/guest/include/machine.h,
-tracer.h and tracepoint.h.
+the addresses; for a task switch or a wakeup `struct ctx_switch_entry`; for a trace event of the
+kernel the fields of its format. Source: include/linux/ring_buffer.h, kernel/trace/ring_buffer.c,
+arches/guest/include/machine.h, tracer.h and tracepoint.h.
 
 The guest may have written anything: every length is checked against the commit word. A
 page is read up to the first invalid event and is then counted as damaged. The position of
@@ -60,11 +59,11 @@ COMMIT_MASK = 0xF_FFFF
 """Bits of the commit word that count bytes; the kernel keeps flags above them."""
 
 _ENTRY_SIZE = 8  # struct trace_entry
-_SWITCH_SIZE = 16  # of struct ctx_switch_entry, after that
+_SWITCH_SIZE = 16  # rest of struct ctx_switch_entry
 _DELTA_BITS = 27
 _STAMP_BITS = 59
 _PART = 512
-_CHUNK = 128  # pages walked at once: a walk keeps ten words for each of theirs
+_CHUNK = 128  # pages walked at once: a walk keeps ten words for each word of a page
 
 _LONG_DATA, _PADDING, _TIME_EXTEND, _TIME_STAMP = 0, 29, 30, 31
 
@@ -94,7 +93,7 @@ class Decoded:
     events: NDArray[np.void]
     details: Details
     damaged: NDArray[np.bool_]
-    """Whether each page ended before its commit word says."""
+    """Whether each page ended before the length in its commit word, shape (p,)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,11 @@ SUFFIXES = {
     "report": ".report.txt",
     "trace.dat": ".dat",
 }
-"""The formats, and how the names of their files end."""
+"""Suffixes of file names, by format."""
 
 
 def format_of(name: str) -> str:
-    """Return the format that the name of a file asks for. Raises `UsageError`."""
+    """Return the format for the suffix of a file's name. Raises `UsageError`."""
     for kind, suffix in sorted(SUFFIXES.items(), key=lambda each: -len(each[1])):
         if name.endswith(suffix):
             return kind
@@ -33,7 +33,7 @@ def format_of(name: str) -> str:
 
 
 TRACE_DAT = "trace.dat"
-"""The one format that is made from the pages of the buffers, and not from decoded events."""
+"""The only format that is made from the buffers' pages instead of decoded events."""
 
 
 def exported(

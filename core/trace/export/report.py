@@ -2,9 +2,9 @@
 
 The rows are those of trace-cmd 3.1 with its plugins and default options: a function is indented
 below its caller, and a call that returns in the next event is one row. Later versions add flags
-and return values. trace-cmd reads ahead for calls that return at once, and so prints some events
-of different CPUs within a microsecond out of order; here they are in order. Source: the output of
-trace-cmd, and its manual page trace-cmd-report.
+and return values. To find calls that return at once, trace-cmd reads ahead, and so prints some
+events of different CPUs within a microsecond out of order; here they are in order. Source: the
+output of trace-cmd, and its manual page trace-cmd-report.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from .records import event_text
 _BLOCK = 1 << 12
 
 _INDENT = 3
-"""Cells for each level of function events; those of a graph have two."""
+"""Cells for each level of function events; graph events have two."""
 
 _NAME = 20
 """Cells of an event's name."""
 
 _NO_TIME = "             |  "
 _MARKS = ((1_000_000_000, "$ "), (1_000_000, "# "), (100_000, "! "), (10_000, "+ "))
-"""Signs of a duration above a number of ns."""
+"""The mark of a duration above a number of ns."""
 
 
 def report(text: TraceText) -> Iterator[str]:
@@ -58,7 +58,7 @@ def report(text: TraceText) -> Iterator[str]:
 
 
 class _Events:
-    """The name of each event and its text, asked for from the oldest to the newest."""
+    """The name and text of each event; call `own` from the oldest event to the newest."""
 
     def __init__(self, text: TraceText) -> None:
         self._table = text.table
@@ -106,7 +106,7 @@ class _Events:
         return known
 
     def _function(self, ip: int, parent: int, cpu: int) -> str:
-        """Return a function below its caller, which is the last of that name at any level."""
+        """Return a function indented below its caller, the last one of that name."""
         name, caller = self._functions[ip], self._functions[parent]
         level = 0
         if caller:
@@ -183,9 +183,9 @@ class _Events:
 def _value(
     argument: FetchArg, registers: Sequence[int], format_address: Callable[[int], str]
 ) -> str:
-    """Return an argument of an fprobe: trace-cmd gives addresses without the function's size."""
+    """Return an argument of an fprobe; trace-cmd prints addresses without the function's size."""
     text = argument.text(registers, format_address)
     if argument.kind == "symbol":
         return text.partition("/")[0]
-    # Its casts to s8 take the sign away.
+    # trace-cmd's casts to s8 drop the sign.
     return f"{int(text) % 256}" if (argument.kind, argument.bits) == ("s", 8) else text

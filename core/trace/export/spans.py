@@ -1,9 +1,9 @@
-"""The calls of a function graph as spans of time, each with the calls around it.
+"""The calls of a function graph as spans of time, each with its callers.
 
-A return has both times of its call, so every return is a whole span, even if its call was
-overwritten. Calls without a return are open: they only give callers. Depth counts within a
-task, whose calls are nested: the caller of a span is the next return of its task, one level
-up, that began before it, or else an open call of that level.
+A return event has both times of its call, so every return gives a complete span, even if its call
+event was overwritten. Calls without a return are open: they serve only as callers. Depth counts
+within a task, whose calls are nested: the caller of a span is the next return of its task, one
+level up, that began before it, or else an open call of that level.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Spans:
     """PATH records, callers first."""
 
     def own_ns(self) -> NDArray[np.int64]:
-        """Return the ns of each span without those of the spans that it called, shape (n,)."""
+        """Return the ns of each span without the spans that it called, shape (n,)."""
         own: NDArray[np.int64] = self.spans["end"] - self.spans["start"]
         inner = ~self.open & (self.spans["caller"] >= 0)
         np.subtract.at(own, self.spans["caller"][inner], own[inner].copy())
@@ -62,7 +62,7 @@ def spans_of(table: EventTable) -> Spans:
     """Return the spans of a table; empty if nothing was traced by the graph tracer."""
     spans, is_open = _collect(table.events, table)
     task = tasks(spans)
-    # By task; within one, returns in their order, then open calls, from the inside out.
+    # By task; within a task, returns in their order, then open calls, from the innermost outwards.
     number = np.arange(len(spans))
     order = np.lexsort((np.where(is_open, -number, number), is_open, task))
     spans, is_open, task = spans[order], is_open[order], task[order]
@@ -89,7 +89,8 @@ def _collect(
         calls[name] = called[name]
     calls["depth"] = called["parent"]
     calls["start"] = calls["end"] = called["ts"].astype(np.int64)
-    # A call is over if its task goes on at its depth or above: by its return or a later call.
+    # A call has ended if its task has a later event at its depth or above: its return or another
+    # call.
     at_call, at_return = np.flatnonzero(is_call), np.flatnonzero(is_return)
     rows = np.concatenate([at_call, at_return])
     depth = np.concatenate([calls["depth"], returns["depth"]])
@@ -110,7 +111,7 @@ def _least_after(
 ) -> NDArray[np.int64]:
     """Return the least depth after each event in its task; a large number at the end of a task."""
     far = np.int64(1) << 40
-    # Tasks in order get descending offsets, so that those after cannot be less than these.
+    # Tasks in order get descending offsets, so that no later task has a smaller value.
     number = np.cumsum(np.concatenate([[0], (task[1:] != task[:-1]).astype(np.int64)]))[: len(task)]
     shifted = depth.astype(np.int64) + number * far
     after = np.minimum.accumulate(shifted[::-1])[::-1]

@@ -1,6 +1,6 @@
 """Where the time went: calls folded by their callers, for flame graphs.
 
-Formats: folded stacks (one line for each chain of calls: its frames from the outside in,
+Formats: folded stacks (one line for each chain of calls: its frames from the outermost inwards,
 separated by `;`, a blank, and its own ns), and the JSON of speedscope (file format 0.0.1).
 """
 
@@ -25,7 +25,7 @@ SPEEDSCOPE = "https://www.speedscope.app/file-format-schema.json"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stack:
-    """A chain of calls of one task: names from the outside in, and what they took without calls."""
+    """A chain of calls of one task: names from the outermost inwards, and the last one's own ns."""
 
     task: str
     frames: tuple[str, ...]
@@ -45,7 +45,7 @@ def stacks_of(text: TraceText) -> list[Stack]:
     for path in spans.paths.tolist():
         caller, ip = path[0], path[1]
         chains.append((*(chains[caller] if caller >= 0 else ()), functions[ip]))
-    # Two paths can look the same: one of them may lack its outer callers.
+    # Two paths can have the same names, because one may lack its outer callers.
     found: dict[tuple[str, tuple[str, ...]], Stack] = {}
     for path in np.flatnonzero(calls).tolist():
         key = names[path], chains[path]

@@ -4,7 +4,7 @@ The process "tasks" has a thread for each task, with calls as slices and other e
 The process "CPUs" has a thread for each CPU, with the task that ran. There are no events of the
 scheduler, so a task runs from its first event to the first one of another task. Its thread "text"
 has the phases of changes of text as instants. Times are in microseconds with three decimals, as the
-format asks for.
+format requires.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _changes(text: TraceText, patches: Sequence[Performed]) -> Iterator[dict[str
     if not len(times):
         return
     first, last = int(times.min()), int(times.max())
-    # The change that has switched the tracer on comes before the first event.
+    # The change that switched the tracer on is before the first event.
     shown = [each for each in patches if each.ns >= first - (last - first) // 10]
     if shown:
         yield _thread_name(CPUS, _TEXT, "text")

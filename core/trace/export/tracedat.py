@@ -1,8 +1,8 @@
-"""trace.dat, versions 6 and 7: the pages of the buffers and what a reader needs to decode them.
+"""trace.dat, versions 6 and 7: the pages of the buffers, and the formats to decode them.
 
-The pages are those that the kernel hands to readers (rawpages.py). Version 6 has its sections one
-after the other; in version 7 options tell where they are. Sources: the manual pages
-trace-cmd.dat.v6 and trace-cmd.dat.v7 of trace-cmd, in whose terms the sections are named.
+The pages are those that the kernel hands to readers (rawpages.py). In version 6 the sections follow
+each other; in version 7 options give their offsets. Sources: the manual pages trace-cmd.dat.v6 and
+trace-cmd.dat.v7 of trace-cmd, in whose terms the sections are named.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SECTION_HEADER = 16
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What the file says beside the pages; texts are those of tracefs."""
+    """The content of the file besides the pages; texts are those of tracefs."""
 
     header_page: str
     header_event: str
@@ -98,7 +98,7 @@ class _Writer:
         return self.number(kind, 2) + self.number(len(data), 4) + data
 
     def begin(self, version: int) -> bytes:
-        """Return what both versions begin with."""
+        """Return the begin of a file, which both versions share."""
         big = self._layout.byteorder != "little"
         return (
             _MAGIC

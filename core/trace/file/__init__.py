@@ -1,1 +1,1 @@
-"""Recorded traces: files trace.dat of trace-cmd, written anywhere."""
+"""Recorded traces: trace.dat files of trace-cmd, from any machine."""

@@ -1,4 +1,4 @@
-"""The sections of a file trace.dat, versions 6 and 7.
+"""The sections of a trace.dat file, versions 6 and 7.
 
 The file is untrusted: every offset and every size is checked against the file, and unpacked
 data against a limit. Sections that an older or newer trace-cmd adds are skipped. Source: the
@@ -30,7 +30,7 @@ MOST_TEXT = 1 << 28
 """Limit for any other section, in bytes: kallsyms of a large kernel has 20 MB."""
 
 MOST_CPUS = 256
-"""CPUs that a table of events can tell apart."""
+"""Maximum number of CPUs in a table of events."""
 
 _PAGE_SIZES = [1 << shift for shift in range(12, 23)]
 """Valid sizes of a sub-buffer."""
@@ -64,7 +64,7 @@ class Option(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """Where the pages of one CPU are in the file; `size` in bytes is 0 for a CPU without any."""
+    """Offset and size in bytes of one CPU's pages in the file; both may be 0."""
 
     cpu: int
     offset: int
@@ -84,7 +84,7 @@ class Buffer:
 
 @dataclass(slots=True)
 class Header:
-    """Everything in the file but the pages; the texts are those of tracefs."""
+    """The content of the file except the pages; the texts are those of tracefs."""
 
     version: int
     byteorder: ByteOrder
@@ -102,7 +102,7 @@ class Header:
     stats: list[str] = field(default_factory=list)
     """The files per_cpu/cpuN/stats, each after a line with the number of the CPU."""
     shift_ns: int = 0
-    """Added to every time stamp."""
+    """Nanoseconds to add to every time stamp."""
     scale: tuple[int, int, int] | None = None
     """Multiplier, shift and offset that turn TSC cycles into ns."""
     buffers: list[Buffer] = field(default_factory=list)
@@ -117,7 +117,7 @@ class TraceFile:
         """Open and read everything but the pages. Raises `TraceFileError`."""
         self._path = path
         try:
-            # A pipe would block the open itself.
+            # Opening a pipe would block.
             if not stat.S_ISREG(os.stat(path).st_mode):
                 raise self.damaged("not a regular file")
             self._file: BinaryIO = path.open("rb")
@@ -166,7 +166,7 @@ class TraceFile:
         )
 
     def read(self, at: int, size: int) -> bytes:
-        """Return `size` bytes. Raises `TraceFileError` if the file ends before."""
+        """Return `size` bytes. Raises `TraceFileError` if the file is too short."""
         with self.reads():
             self._file.seek(at)
             data = self._file.read(size) if size <= self._size else b""
@@ -233,7 +233,7 @@ def _zstd(data: bytes, size: int) -> bytes:
 
 
 class _Part:
-    """A stretch of the file, or of an unpacked section, read from its start on."""
+    """A part of the file, or of an unpacked section, read from its start."""
 
     def __init__(self, file: TraceFile, data: bytes, order: ByteOrder, at: int) -> None:
         """`at` is the offset of the data in the file, for messages."""
@@ -242,15 +242,18 @@ class _Part:
 
     @property
     def left(self) -> int:
+        """Number of unread bytes."""
         return len(self._data) - self.at
 
     def take(self, size: int, what: str) -> bytes:
+        """Read `size` bytes; `what` is named in errors. Raises `TraceFileError`."""
         if size > self.left:
             raise self._file.damaged(f"cut off in {what}", self._base + self.at)
         self.at += size
         return self._data[self.at - size : self.at]
 
     def number(self, size: int, what: str) -> int:
+        """Read an unsigned number of `size` bytes. Raises `TraceFileError`."""
         return int.from_bytes(self.take(size, what), self._order)
 
     def sized(self, size: int, what: str) -> bytes:
@@ -267,13 +270,14 @@ class _Part:
         return _text(found)
 
     def expect(self, word: bytes) -> None:
+        """Skip `word`. Raises `TraceFileError` if it does not follow."""
         if self.take(len(word), repr(word)) != word:
             name = word.rstrip(b"\0").decode()
             raise self._file.damaged(f"has no {name} here", self._base + self.at - len(word))
 
 
 class _Stream(_Part):
-    """A stretch of the file that is read as far as it is needed; `at` counts from its start."""
+    """A part of the file that is read on demand; `at` is an offset from its start."""
 
     def __init__(
         self, owner: TraceFile, file: BinaryIO, order: ByteOrder, at: int, end: int
@@ -318,6 +322,7 @@ class _Reader:
         self._order: ByteOrder = "little"
 
     def header(self) -> Header:
+        """Read and return the header. Raises `TraceFileError`."""
         owner = self._owner
         start = self._part(0, min(self._size, 1 << 10))
         if start.left < len(MAGIC) or start.take(len(MAGIC), "its magic") != MAGIC:
@@ -326,7 +331,7 @@ class _Reader:
         if version not in ("6", "7"):
             raise owner.damaged(f"version {version!r}: only 6 and 7 are supported")
         self._order = "big" if start.number(1, "its byte order") else "little"
-        start.take(1, "its size of a long")  # of the user space; the pages tell the kernel's
+        start.take(1, "its size of a long")  # of user space; the kernel's is in the pages' layout
         begins = start.at
         start = self._part(begins, min(self._size - begins, 1 << 10))
         page_size = start.number(4, "its page size")
@@ -381,7 +386,7 @@ class _Reader:
         return count
 
     def _buffers_6(self, header: Header, part: _Part, cpus: int, name: str) -> None:
-        """Read options, and where the pages are."""
+        """Read the options, and the offsets of the pages."""
         others: list[tuple[int, str, int]] = []
         kind = part.take(10, "the kind of its data")
         if kind == b"options  \0":

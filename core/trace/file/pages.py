@@ -20,12 +20,12 @@ _CHUNK = 1 << 19
 _FIELD = re.compile(r"(\w+);\s*offset:(\d{1,6});\s*size:(\d{1,8});", re.ASCII)
 
 RECORD = np.dtype([("ts", "u8"), ("at", "i8"), ("size", "u4"), ("cpu", "u1")])
-"""A record: its time stamp, and where its payload is in the pages of all CPUs, in bytes."""
+"""A record: its time stamp, and the byte offset of its payload in the pages of all CPUs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a file says of its pages."""
+    """The layout of a file's pages."""
 
     format: PageFormat
     commit_size: int

@@ -1,8 +1,8 @@
 """A recorded trace: its events as a table, and everything that their text needs.
 
-Events of the tracers become the same rows of an `EventTable` as those of a machine here, so
-that every tool for traces works on them. Any other event keeps its bytes: its text is made from
-its `format` when it is shown, as that of a guest's trace event is.
+Events of the tracers become the same rows of an `EventTable` as those of a guest, so that every
+tool for traces works on them. Any other event keeps its bytes; its text is made from its `format`
+when it is shown, as for a guest's trace event.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .pages import CpuRecords, Layout, records
 from .symbols import RecordedSymbols
 
 _BLOCK = 1 << 18
-"""Records of which a field is read at once."""
+"""Number of records read at once for a field."""
 
 _OVERRUN = re.compile(r"^overrun:\s*(\d{1,18})\s*$", re.MULTILINE | re.ASCII)
 
@@ -82,14 +82,14 @@ class Recording:
 
     @property
     def clock_in_ns(self) -> bool:
-        """Whether time stamps are in ns, and not counts of events, ticks or cycles."""
+        """Whether time stamps are in ns, instead of counts of events, ticks or cycles."""
         clock = self.header.clock
         counts = clock in ("counter", "uptime") or clock.endswith(("-tsc", "-tb"))
         return self.header.scale is not None or not counts
 
     @property
     def tracer(self) -> str:
-        """Name of the tracer that the events are of."""
+        """Name of the tracer that wrote the events."""
         kinds = self.table.events["type"]
         if np.isin(kinds, (TraceType.GRAPH_ENT, TraceType.GRAPH_RET)).any():
             return "function_graph"

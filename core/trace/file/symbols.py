@@ -31,7 +31,7 @@ class RecordedSymbols:
                 elif address > 0:  # hidden from users without privileges
                     found.setdefault(address, parts[2].replace("\t", " "))
         first, end, last = bounds.values()
-        # A list with one name for each address may have only the last of these two.
+        # A list with only one name for each address may lack the first of these two.
         self.irq_text = range(first, end or last) if first else range(0)
         """Addresses of the entry points of interrupts; empty if they are not recorded."""
         starts = np.array(list(found), np.uint64)

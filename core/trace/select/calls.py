@@ -2,7 +2,7 @@
 
 Depth counts within a task, so events are sorted by task (the idle task by CPU), and by time
 within each. A call then extends from its opening to the next event of its task that is not
-deeper. What other tasks do in between is not part of the call.
+deeper. Events of other tasks in between are not part of the call.
 """
 
 from __future__ import annotations

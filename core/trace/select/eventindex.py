@@ -16,7 +16,7 @@ KEY = np.dtype([("time", "u8"), ("cpu", "u1"), ("ip", "u8"), ("nth", "u4")])
 """The key of an event: the fields of a `RowKey` without its part."""
 
 MOST = 4096
-"""Greatest number of events with the same time that are compared."""
+"""Maximum number of events with the same time that are compared."""
 
 
 class EventIndex:

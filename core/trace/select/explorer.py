@@ -20,11 +20,11 @@ from .search import find_all, find_name, find_text, in_names
 from .selection import Folded, Folding, Folds, Selection
 
 MOST_FORMATTED = 50_000
-"""Rows that are formatted to find all matches of a search; more would take seconds."""
+"""Maximum rows to format for all matches of a search; more would take seconds."""
 
 
 class TraceExplorer:
-    """Explores a trace. A `row` below is a row of `text`; `among` limits a search to some."""
+    """Explores a trace. A `row` is a row of `text`; `among` limits a search to some rows."""
 
     def __init__(self, text: TraceText) -> None:
         self.text = text
@@ -153,7 +153,7 @@ class TraceExplorer:
     # Filtering and folding
 
     def select(self, only: RowFilter | None, folds: Folds | None = None) -> Selection:
-        """Return the rows to show: those that pass `only`, each call of `folds` as one row."""
+        """Return the rows to show: those that pass `only`, with each call of `folds` as one row."""
         mask = self._mask(only)
         if self._folding is not None:
             return self._folding.select(mask, folds or Folds())

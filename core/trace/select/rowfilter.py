@@ -53,7 +53,7 @@ class UnknownKind(FilterError):
 
 
 class BadNumber(FilterError):
-    """A word that needs numbers and has something else."""
+    """A word that needs numbers, but has other text."""
 
     def __init__(self, word: str) -> None:
         super().__init__(word, f"{word} needs numbers, such as 2 or 0,2-3")
@@ -197,7 +197,7 @@ class _Columns:
 
 
 def _names(names: Sequence[str], prefix: str = "") -> NameTable:
-    """Return names to match; the guest may have written a zero byte into one."""
+    """Return names to match, without zero bytes that the guest may have written."""
     return NameTable([name.replace("\0", "\\0") for name in names], prefix)
 
 

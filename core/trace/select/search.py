@@ -25,8 +25,8 @@ Rows = NDArray[np.intp]
 def in_names(text: TraceText, needle: str) -> bool:
     """Return whether `needle` can only be in names and in the text of single events.
 
-    That is in a task's name, a symbol, or the text of a marker, a dynamic event or a system
-    call. Always false in a trace in which an event can have several rows.
+    These are the names of tasks, symbols, and the texts of markers, dynamic events and system
+    calls. The result is False for a trace in which an event can have several rows.
     """
     letters = set(needle)
     plain = isinstance(text.rows, RowMap) and len(text) == len(text.table)
@@ -56,7 +56,7 @@ def find_text(
 
 
 class _Names:
-    """Where `needle`, which is `in_names`, can be: each name was examined once."""
+    """The events that can contain `needle`, which is `in_names`; each name is examined once."""
 
     def __init__(self, text: TraceText, needle: str, among: Rows | None) -> None:
         context, labels = text.context, text.formatter.labels
@@ -72,7 +72,7 @@ class _Names:
             pids += [0] if needle in "<idle>" else []
         self._pids = np.array(pids, np.int32)
         self._in_others = needle in "Unknown type"
-        # Events of these types can contain it without a name that does.
+        # Events of these types can contain the needle although none of their names does.
         self._by_type = np.full(np.iinfo(np.uint8).max + 1, self._in_others)
         self._by_type[[TraceType.FN, TraceType.PRINT]] = False, self._in_text.any()
         details = text.table.details
@@ -86,7 +86,7 @@ class _Names:
     def block(self, low: int, high: int) -> tuple[Rows, NDArray[np.bool_]]:
         """Return rows that can contain the text, ascending, and which of them surely do.
 
-        Whether the others do, only their whole text can tell.
+        The others must be formatted to find out.
         """
         events = self._events[low:high]
         named = _marks(self._in_name, events["ip"])
@@ -100,7 +100,7 @@ class _Names:
         rows = np.flatnonzero(able)
         if not len(rows):
             return rows, able[rows]
-        # What follows is only for the few rows that are left.
+        # The rest is only for the few remaining rows.
         kinds = events["type"][rows]
         function, printed = kinds == TraceType.FN, kinds == TraceType.PRINT
         found = (function | printed) & named[rows] | function & called[rows] | of_task[rows]
@@ -126,7 +126,7 @@ def _marks(mask: NDArray[np.bool_], numbers: NDArray[np.unsignedinteger]) -> NDA
 def find_name(
     text: TraceText, needle: str, start: int, step: int, among: Rows | None = None
 ) -> int | None:
-    """As `find_text`, for a `needle` that is `in_names`."""
+    """Like `find_text`, for a `needle` that is `in_names`."""
     names = _Names(text, needle, among)
     while 0 <= start < len(text):
         low, high = (

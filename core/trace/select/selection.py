@@ -58,9 +58,9 @@ class Selection:
     folds: NDArray[np.intp] = field(default_factory=lambda: _nothing)
     """The rows that open a folded call, ascending."""
     hides: NDArray[np.intp] = field(default_factory=lambda: _nothing)
-    """`Folded.hides` of each."""
+    """`Folded.hides` of each row of `folds`."""
     ends: NDArray[np.intp] = field(default_factory=lambda: _nothing)
-    """`Folded.end` of each."""
+    """`Folded.end` of each row of `folds`."""
 
     def folded(self, row: int) -> Folded | None:
         """Return the call that is folded into `row`, or None."""

@@ -1,8 +1,7 @@
 """Rows in the latency format: of a trace with that option, and of ftrace_dump().
 
-They are short, with microseconds since a start, such as that of the section shown, and a mark
-if the next event comes late. Source: trace_print_lat_context() in
-kernel/trace/trace_output.c, 6.1.
+They are short, with microseconds since a start, such as that of the section shown, and a mark if
+the next event is late. Source: trace_print_lat_context() in kernel/trace/trace_output.c, 6.1.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ class DumpFormatter:
         return (FieldKind.TASK, task), (FieldKind.CPU, at), (FieldKind.FLAGS, characters)
 
     def _time(self, ts: int, wait: int) -> str:
-        """Return the time since the start, and how long the next event takes to come."""
+        """Return the time since the start, with the mark for the wait until the next event."""
         since, verbose = ts - self._start, self.context.options.verbose
         if not self.context.clock_in_ns:
             return f"[{ts:016x}] {since} (+{wait})" if verbose else f" {since:4d}"

@@ -30,7 +30,7 @@ from .textcontext import TextContext
 from .tracetext import TraceText
 
 _SHAPES = dict.fromkeys((TraceType.FN, HIT, EVENT), FieldKind.CALLER)
-"""Kind of what follows an event's name; `TEXT` for other types."""
+"""Kind of the text after an event's name, by type; `TEXT` for other types."""
 
 _STATES = "RSDTtXZPI"
 
@@ -135,7 +135,7 @@ class FunctionFormatter:
         return texts
 
     def _messages(self, events: NDArray[np.intp]) -> Iterator[tuple[int, str]]:
-        """Generate those rows that are only a message, by the option printk-msg-only."""
+        """Generate the rows that are only a message because of the option printk-msg-only."""
         if self.context.options.printk_msg_only:
             rows = self.table.events[events]
             for at in np.flatnonzero(rows["type"] == TraceType.PRINT).tolist():
@@ -159,7 +159,7 @@ class FunctionFormatter:
     def _before(self, events: NDArray[np.intp]) -> tuple[list[str], list[str]]:
         """Return what precedes the time of each event, and the time with its separator."""
         rows, options = self.table.events[events], self.context.options
-        # Few tasks and few states of the flags make many rows: each head is made once.
+        # Many rows share few tasks and few states of the flags: each head is made once.
         low = rows["cpu"].astype(np.int64) << 16 | rows["flags"].astype(np.int64) << 8
         keys = (rows["pid"].astype(np.int64) << 24 | low | rows["preempt"]).tolist()
         for key in set(keys) - self._heads.keys():
@@ -211,7 +211,7 @@ class FunctionFormatter:
 
     @cached_property
     def _columns(self) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
-        """Names and callers as arrays, from which numpy takes many at once."""
+        """Names and callers as arrays, which numpy can index by many rows at once."""
         return np.array(self.labels.names, object), np.array(self.labels.callers, object)
 
     @cached_property
@@ -323,7 +323,7 @@ class FunctionFormatter:
         return number == TraceType.RAW_DATA and (event is None or event.name == "raw_data")
 
     def _raw_data(self, row: int) -> str:
-        """Return the text of what was written to trace_marker_raw (`trace_raw_data`)."""
+        """Return the text of data written to trace_marker_raw (`trace_raw_data`)."""
         records = self.table.details.records
         data = records.row(row)[COMMON_SIZE:]
         number = int.from_bytes(data[:4], "little" if records.order == "<" else "big")

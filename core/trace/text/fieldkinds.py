@@ -15,7 +15,7 @@ class FieldKind(Enum):
     """The meaning of a field."""
 
     TASK = auto()
-    """Name and pid of a task, with its tgid if that is shown."""
+    """Name and pid of a task, with its tgid if the tgid is shown."""
     CPU = auto()
     FLAGS = auto()
     """The five characters for interrupts, rescheduling, context and preemption."""
@@ -26,9 +26,9 @@ class FieldKind(Enum):
     FUNCTION = auto()
     """The traced function, or the name of the event."""
     CALLER = auto()
-    """Where the function was called from, or the arguments of a dynamic event."""
+    """The caller of the function, or the arguments of a dynamic event."""
     FOLD = auto()
-    """What replaces the rows of a folded call; the kernel prints no such field."""
+    """The text that replaces the rows of a folded call; the kernel has no such field."""
     TEXT = auto()
     """Anything else."""
 

@@ -26,7 +26,7 @@ def cmdlines(table: NDArray[np.void]) -> dict[int, str]:
 
 
 def tgids(table: NDArray[np.void]) -> dict[int, int]:
-    """Return the thread groups by pid in the same rows; 0 marks one that was not recorded."""
+    """Return the thread groups by pid in the same rows, without unrecorded ones (0)."""
     table = table[(table["pid"] != 0) & (table["tgid"] != 0)]
     return dict(zip(table["pid"].tolist(), table["tgid"].tolist(), strict=True))
 
@@ -73,7 +73,7 @@ _RESCHED = {
 
 
 def preempt_characters(preempt: int) -> str:
-    """Return the last two: the depths of preempt_count and migrate_disable, in hex, `.` for 0."""
+    """Return the last two flag characters: preempt_count and migrate_disable, hex, `.` for 0."""
     depth, migrate = preempt & 0xF, preempt >> 4
     return (f"{depth:x}" if depth else ".") + (f"{migrate:x}" if migrate else ".")
 

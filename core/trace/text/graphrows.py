@@ -1,9 +1,9 @@
 """Maps the rows of a function graph to events, and finds the place of each event in the tree.
 
 A function whose call and return are adjacent is a *leaf* and has one row; any other call
-has two, an opening and a closing one. Where a CPU switches to another task the kernel draws
-a box of four rows, and around the functions of an interrupt arrows. All of it depends on
-the neighbouring events of the same CPU and is computed for the whole table at once. Source:
+has two, an opening and a closing one. The kernel draws a box of four rows where a CPU switches to
+another task, and arrows around the functions of an interrupt. All of these depend on the
+neighbouring events of the same CPU and are computed for the whole table at once. Source:
 kernel/trace/trace_functions_graph.c, 6.1.
 """
 
@@ -24,19 +24,19 @@ arrow out. Parts 0, 2 and 3 are the other rows of the box around a switch."""
 
 DASHES = (0, 2)
 STACK = 7
-"""From this part on: the addresses of a stack trace."""
+"""First part of the addresses of a stack trace."""
 
 
 class GraphRows:
     """The rows of a table of calls and returns.
 
     `stacks` are the events that are stack traces and their extra rows (see `stack_rows`);
-    `irq_text` is the address range of interrupt entry points, and `irqs` is false to hide
-    what they call.
+    `irq_text` is the address range of interrupt entry points, and `irqs` is false to hide the
+    functions they call.
     """
 
     OWN: ClassVar[int] = OWN
-    """The part that is the event's own row."""
+    """The part of the event's own row."""
 
     CALLS: ClassVar[tuple[int, ...]] = (TraceType.FN, TraceType.GRAPH_ENT)
     """Types of events that are a call of their site."""
@@ -113,7 +113,7 @@ class GraphRows:
         return len(self.events)
 
     def of(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the event of each of n rows, and which of its parts the row is."""
+        """Return the event of each of n rows, and the row's part of that event."""
         return self.events[rows], self.parts[rows]
 
     def row_of(self, event: int) -> int:
@@ -121,7 +121,7 @@ class GraphRows:
         return int(np.searchsorted(self.events, event))
 
     def row_at(self, event: int, part: int) -> int | None:
-        """Return the row of a part of `event`, or its own one; None if it has no rows."""
+        """Return the row of a part of `event`, or its own row; None if it has no rows."""
         low, high = np.searchsorted(self.events, [event, event + 1])
         rows = np.arange(low, high)
         for wanted in (part, OWN):

@@ -1,4 +1,4 @@
-"""Rows of the function graph: calls nested in each other, each with the time it took.
+"""Rows of the function graph: nested calls, each with its duration.
 
 Source: kernel/trace/trace_functions_graph.c, 6.1, and 6.5 for return values.
 """
@@ -259,7 +259,7 @@ class GraphFormatter:
         return ((FieldKind.OVERHEAD, sign), (FieldKind.DURATION, f" {duration_text(ns)}|  "))
 
     def _value(self, row: int) -> str:
-        """Return the return value of row `row` of the returns; "" unless it is to be shown."""
+        """Return the return value of row `row` of the returns; "" unless it is shown."""
         if not self._options.retval:
             return ""
         value = int(self.table.details.returns["retval"][row])

@@ -1,4 +1,4 @@
-"""The comment lines above the events: which tracer, how many events, what the columns are.
+"""The comment lines above the events: the tracer, the number of events, the columns.
 
 Source: trace_default_header(), print_trace_header(), print_lat_help_header() and
 print_func_help_header_irq() in kernel/trace/trace.c, 6.1.
@@ -13,7 +13,7 @@ from .labels import Labels
 from .textcontext import LatencyFormat, TextContext, TextOptions
 
 PREEMPT_MODEL = "preempt"
-"""The guest's kernel is preempted wherever its preempt_count allows it."""
+"""Preemption model of the guest's kernel, which preempts wherever preempt_count allows."""
 
 
 def header(context: TextContext) -> list[str]:
@@ -37,7 +37,7 @@ def header(context: TextContext) -> list[str]:
 
 
 def _latency(context: TextContext, shown: LatencyFormat) -> list[str]:
-    """Return what is known of the section: its length, its task, and the code around it."""
+    """Return the lines about the section: its length, its task, and the code at its ends."""
     section = shown.section
     counts = f"#{context.in_buffer}/{context.written}, CPU#{section.cpu}"
     model = f"(M:{PREEMPT_MODEL} VP:0, KP:0, SP:0 HP:0 #P:{context.cpus})"

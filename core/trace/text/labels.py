@@ -33,7 +33,7 @@ class Labels:
         """Text of each marker."""
 
     def symbols(self, addresses: NDArray[np.uint64]) -> list[str]:
-        """Return the text of each address, as the options sym-offset and sym-addr ask for it."""
+        """Return the text of each address, by the options sym-offset and sym-addr."""
         context, options = self._context, self._context.options
         if options.sym_offset:
             names = [context.symbols.format(address) for address in addresses.tolist()]

@@ -16,7 +16,7 @@ from .textcontext import TextOptions
 def stack_rows(
     table: EventTable, options: TextOptions
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the events that are stack traces, and how many extra rows each takes."""
+    """Return the events that are stack traces, and the number of extra rows of each."""
     stacks = table.details.stacks
     if not len(stacks) or options.raw or options.hex:
         return np.empty(0, np.intp), np.empty(0, np.intp)
@@ -28,7 +28,7 @@ class RowMap:
     """Maps `count` events to rows; each of the (ascending) `events` takes `extra` more rows."""
 
     OWN: ClassVar[int] = 0
-    """The part that is the event's own row."""
+    """The part of the event's own row."""
 
     CALLS: ClassVar[tuple[int, ...]] = (TraceType.FN, HIT)
     """Types of events that are a call of their site."""
@@ -57,7 +57,7 @@ class RowMap:
         return min(row + part, self.row_of(event + 1) - 1)
 
     def of(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the event of each of n rows, and which of its parts the row is, from 0."""
+        """Return the event of each of n rows, and the row's part of that event, from 0."""
         if not len(self._events):
             return rows, np.zeros(len(rows), np.intp)
         at = np.searchsorted(self._firsts, rows, "right") - 1

@@ -1,4 +1,4 @@
-"""What the text of a trace needs besides the events: options, names, and counts."""
+"""Inputs of a trace's text besides the events: options, names, and counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...ftrace.latency import MaxTrace
 
 
 class SymbolNames(Protocol):
-    """What the text needs of kallsyms."""
+    """Kallsyms, as far as the text needs it."""
 
     def names_of(self, addresses: NDArray[np.uint64]) -> list[str]:
         """Return the symbol that contains each address, or `0x…`."""
@@ -50,17 +50,17 @@ class TextOptions:
 
 @dataclass(frozen=True, slots=True)
 class LatencyFormat:
-    """What the latency format (option latency-format) shows besides the events."""
+    """Values that the latency format (option latency-format) shows besides the events."""
 
     release: str
-    """Of the kernel."""
+    """Release of the kernel."""
     section: MaxTrace
     """The section shown; if the events are not those of a section, only its `time_start` is set."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextContext:
-    """What the text of a trace needs besides the events."""
+    """Inputs of a trace's text besides the events."""
 
     symbols: SymbolNames
     options: TextOptions = TextOptions()
@@ -92,6 +92,6 @@ class TextContext:
     overran: bool = False
     """Whether a buffer overwrote events, so that the text says where each CPU's events start."""
     lost: Mapping[int, int] = field(default_factory=dict)
-    """How many events were lost before some events, by their number; -1 if that is not known."""
+    """Number of events lost before an event, by the event's number; -1 if unknown."""
     latency: LatencyFormat | None = None
     """Set if the rows and the header have the latency format."""

@@ -50,7 +50,7 @@ class Formatter(Protocol):
 
 
 class TraceText:
-    """The text of a table of events: which rows it has, and what they say."""
+    """The text of a table of events: its rows, and the text of each row."""
 
     def __init__(self, rows: RowMap | GraphRows, formatter: Formatter) -> None:
         self.rows = rows
@@ -101,7 +101,7 @@ class TraceText:
             yield "\n".join(texts)
 
     def _notes(self, lost: Mapping[int, int]) -> dict[int, str]:
-        """Return what precedes the first event of each CPU, by the number of that event."""
+        """Return the note before the first event of each CPU, by the number of that event."""
         options = self.context.options
         annotates = options.annotate and not (options.raw or options.hex)
         cpus, first = np.unique(self.table.events["cpu"], return_index=True)

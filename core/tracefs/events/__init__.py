@@ -1,4 +1,4 @@
-"""The files of events/, and what is behind them in the guest."""
+"""The files of events/, and their data in the guest."""
 
 from .eventfile import EventFile, EventFiles
 from .files import files

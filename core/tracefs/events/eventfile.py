@@ -99,11 +99,11 @@ class EventFiles:
         return self._table + number * self._layout.itemsize
 
     def settle(self) -> None:
-        """Let no CPU be in the tracer."""
+        """Run the vCPUs until none is inside the tracer."""
         settle(self.machine)
 
     def set(self, number: int, field: str, value: int) -> None:
-        """Write one field of a row; no CPU is in the tracer."""
+        """Write one field of a row. No CPU may be inside the tracer."""
         if not self.has(number):
             return
         assert self._layout.fields is not None
@@ -148,13 +148,13 @@ class Attachment:
 class EventFile:
     """The switches of an event in a trace array.
 
-    Soft users keep it made, though it may not be written.
+    Soft users (triggers) keep the event generated, even if it is not written.
     """
 
     def __init__(
         self, files: EventFiles, number: int, attach: Callable[[bool], None] | Attachment
     ) -> None:
-        """`attach` makes the kernel call the tracer for this event, or no longer."""
+        """`attach` starts or stops the kernel's calls of the tracer for this event."""
         self.files = files
         self.number = number
         self._attachment = attach if isinstance(attach, Attachment) else Attachment(attach)
@@ -169,7 +169,7 @@ class EventFile:
 
     @property
     def has(self) -> bool:
-        """Whether the event can have switches: only so many types have them."""
+        """Whether the event has switches: the guest's table limits the number of types."""
         return self.files.has(self.number)
 
     @property
@@ -184,23 +184,23 @@ class EventFile:
 
     @property
     def was_attached(self) -> bool:
-        """Whether it ever was, so that buffers may have such events."""
+        """Whether it was ever attached, so that the buffers may contain such events."""
         return self._attachment.was_used
 
     @property
     def soft_disabled(self) -> bool:
-        """Whether the event is made, but not written."""
+        """Whether the event is generated, but not written."""
         return self.made and self.files.soft_disabled(self.number)
 
     @property
     def state(self) -> str:
-        """What the file `enable` shows: `*` after it with triggers."""
+        """Content of the file `enable`, with a `*` at the end if the event has soft users."""
         soft = self.soft_disabled
         written = self.made and not soft
         return f"{int(written)}{'*' if soft or self.soft_users else ''}"
 
     def enable(self, on: bool) -> None:
-        """Write the event, or no longer."""
+        """Start or stop writing the event."""
         if on:
             self._set_soft_disabled(False)
             self._make(True)
@@ -210,7 +210,7 @@ class EventFile:
             self._make(False)
 
     def use(self, on: bool) -> None:
-        """Add a trigger that needs the event made, or remove it."""
+        """Add or remove a trigger that needs the event generated."""
         if on:
             if not self.made:
                 self._set_soft_disabled(True)

@@ -119,7 +119,7 @@ class SetEvent(File):
         return _listed(event for event in self._array.events if event.on)
 
     def write(self, text: str) -> None:
-        """Accept words `GROUP:EVENT`, either of which may be `*`, or one name of event or group.
+        """Accept words `GROUP:EVENT`, with `*` for either part, or the name of an event or group.
 
         The first word that matches no event raises EINVAL.
         """
@@ -178,7 +178,7 @@ class _Group(Directory):
     """events/GROUP: a switch, and a directory for each event, made when it is read."""
 
     def __init__(self, events: Sequence[TraceEvent], texts: dict[str, str]) -> None:
-        """`texts` has what the files `filter` of systems show."""
+        """`texts` has the contents of the systems' `filter` files."""
         super().__init__({})
         self._events = events
         self._texts = texts
@@ -199,7 +199,7 @@ class _Group(Directory):
 
 
 def _owned(entries: Mapping[str, Node], owner: Owner | None) -> Mapping[str, Node]:
-    """Return `entries`, which belong to `owner`."""
+    """Return `entries` with `owner` as their owner."""
     if owner is not None:
         for node in entries.values():
             node.own(owner)

@@ -52,7 +52,7 @@ def stored(files: EventFiles, tests: Sequence[Test]) -> int:
 
 
 class EventFilter:
-    """The filter of one event: its text, which may be wrong, and its tests in the guest."""
+    """The filter of one event: its text, which may be invalid, and its tests in the guest."""
 
     def __init__(self, files: EventFiles, number: int, fields: Sequence[Field]) -> None:
         self._files = files
@@ -66,7 +66,7 @@ class EventFilter:
     def set(self, text: str, reason: str | None = None) -> None:
         """Use the filter `text`; `0` removes it.
 
-        A wrong one is shown with its error, with `reason` instead if given, and lets all events
+        An invalid filter is shown with its error, or with `reason` if given, and lets all events
         pass. Raises `TracefsError` (EINVAL).
         """
         if not self._files.has(self._number):
@@ -120,7 +120,7 @@ class FilterFile(File):
         self._filter = chosen
 
     def read(self) -> str:
-        """Return the filter, `none`, or a wrong filter and what is wrong with it."""
+        """Return the filter, `none`, or an invalid filter and its error."""
         return f"{self._filter.text or 'none'}\n"
 
     def write(self, text: str) -> None:
@@ -134,7 +134,7 @@ class SystemFilterFile(File):
     mode = 0o640
 
     def __init__(self, events: Sequence[Filtered], texts: dict[str, str], group: str) -> None:
-        """`texts` keeps what the file shows, by system."""
+        """`texts` keeps the content of the file, by system."""
         self._events = events
         self._texts = texts
         self._group = group
@@ -164,7 +164,7 @@ class SystemFilterFile(File):
 
 
 def _taken(text: str) -> str:
-    """Return what was written without the line end. Raises `TracefsError` (EINVAL) if too long."""
+    """Return `text` without its newline. Raises `TracefsError` (EINVAL) if too long."""
     if len(text) >= MOST_CHARACTERS:
         raise TracefsError(errno.EINVAL)
     return text.strip()

@@ -1,7 +1,7 @@
 """Parses definitions of histograms, and finds the variables and events that they name.
 
-What is accepted, and what error_log says of the rest, is the kernel's, with the order in which it
-looks. Source: create_hist_data(), parse_expr(), parse_atom(), find_event_var() and
+It accepts what the kernel accepts, and reports the kernel's errors in error_log, in the order of
+the kernel's checks. Source: create_hist_data(), parse_expr(), parse_atom(), find_event_var() and
 create_actions() in kernel/trace/trace_events_hist.c, 6.1.
 """
 
@@ -106,10 +106,10 @@ _DIVISION_BY_ZERO = "Division by zero"
 
 
 class Scope(Protocol):
-    """What a definition can refer to, and where its errors are explained."""
+    """The events, histograms and variables that a definition can refer to, and the error log."""
 
     def explain(self, reason: str, word: str) -> None:
-        """Note in error_log why the command is refused; `word` is where."""
+        """Note in error_log why the command is refused; the caret points to `word`."""
         ...
 
     def has_event(self, group: str, name: str) -> bool:
@@ -125,7 +125,7 @@ class Scope(Protocol):
         ...
 
     def condition(self, hist: Hist) -> str:
-        """Return the filter of a histogram, or nothing."""
+        """Return the filter of a histogram, or ""."""
         ...
 
     def synth_event(self, name: str) -> SynthEvent | None:
@@ -158,9 +158,9 @@ class HistParser:
         self._var_defs: list[tuple[str, str]] = []
 
     def parse(self, text: str, remove: bool = False) -> Hist:
-        """Return the definition in `text`, which is what follows `hist:` up to the filter.
+        """Parse `text`, the part of a definition between `hist:` and the filter.
 
-        Its actions are not bound yet. To `remove` one, its variables may exist. Raises
+        Its actions are not bound yet. With `remove`, its variables may already exist. Raises
         `TracefsError`.
         """
         # A minus in an expression must be an operator.
@@ -691,7 +691,7 @@ class _Expressions:
         self._count = 0
 
     def parse(self, text: str, flags: Is) -> HistField:
-        """Return the expression in `text`: what has the last operator is its second operand."""
+        """Return the expression in `text`, split at the operator that is applied last."""
         fail = self._parser.fail
         if self._count > _MOST_SUBEXPRESSIONS:
             fail(_TOO_MANY_SUBEXPR, text)

@@ -21,7 +21,7 @@ from .eventfile import EventFiles
 
 _USECS_NS = 1000
 _MOST_BYTES = 64 << 20
-"""Most bytes of all entries of a histogram."""
+"""Maximum bytes of all entries of a histogram."""
 
 
 class HistStore:
@@ -102,7 +102,7 @@ class HistStore:
         return found
 
     def _strings(self, hist: Hist) -> list[tuple[HistField, int]]:
-        """Return the variables, and where the element has room for their strings."""
+        """Return the string variables, each with the offset of its string in the element."""
         found, at = [], self._comm_at(hist) + (abi.TASK_COMM_LEN if hist.has_comm else 0)
         for each in (*hist.vars, *hist.field_vars, *hist.save_vars):
             found.append((each, at if each.is_string else 0))
@@ -139,7 +139,7 @@ class HistStore:
         return row
 
     def clear(self, hist: Hist) -> None:
-        """Forget what it has counted."""
+        """Reset the counts of `hist`."""
         row, memory = self._row(hist), self._files.memory
         memory.write(int(row["map"]), bytes(4 << hist.bits + 1))
         memory.write(int(row["elts"]), bytes(int(row["elt_size"]) * int(row["entries"])))
@@ -147,7 +147,7 @@ class HistStore:
         memory.write(hist.address, row.tobytes())
 
     def content(self, hist: Hist) -> Content:
-        """Return what the guest has counted."""
+        """Return the counts of `hist` in the guest."""
         row, memory = self._row(hist), self._files.memory
         size, count = int(row["elt_size"]), min(int(row["entries"]), hist.size)
         data = memory.read(int(row["elts"]), size * count) if count else b""

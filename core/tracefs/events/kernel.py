@@ -73,7 +73,7 @@ class KernelEvents:
         services: TriggerServices,
         switched: Callable[[bool], None],
     ) -> None:
-        """Read the guest's events; `switched` is called while one goes on or off."""
+        """Read the guest's events; `switched` is called while one is switched on or off."""
         memory, table = machine.memory, kallsyms.address(TABLE, TRACER)
         self._events: list[KernelEvent] = []
         for event in () if table is None else read_events(memory, table):

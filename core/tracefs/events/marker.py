@@ -24,7 +24,7 @@ class MarkerEvent:
     name = "print"
 
     def __init__(self, files: EventFiles, services: TriggerServices, long: int) -> None:
-        """A long of the guest has `long` bytes."""
+        """`long` is the size of the guest's long in bytes."""
         layout = next(each for each in layouts(long) if each.name == self.name)
         self.fields = layout.fields
         self.file = EventFile(files, TraceType.PRINT, lambda on: None)

@@ -29,7 +29,7 @@ class EventPids:
         self._block = 0
 
     def set(self, pids: Collection[int], notrace: Collection[int]) -> None:
-        """Write events only of `pids` (of all tasks if empty), and none of `notrace`."""
+        """Write only events of the tasks `pids` (all tasks if empty), except those of `notrace`."""
         self.pids, self.notrace = tuple(sorted({*pids})), tuple(sorted({*notrace}))
         memory, blocks, array = self._files.memory, self._files.blocks, self._files.array
         if array is None:
@@ -51,7 +51,7 @@ class EventPids:
 
 
 class EventPidFile(PidFile):
-    """A file of pids, which is empty without any."""
+    """A file of pids; empty while no pids are set."""
 
     def read(self) -> str:
         """Return one pid a line, in ascending order."""

@@ -43,7 +43,7 @@ class SharedEvent:
 
     @property
     def on(self) -> bool:
-        """Whether it is made for this instance."""
+        """Whether it is generated for this instance."""
         return self.file.made
 
     @property
@@ -73,7 +73,7 @@ class SharedEvent:
 
 
 class SharedEvents:
-    """The events of an instance, which exist as long as those of the top trace array."""
+    """The events of an instance: each exists as long as that of the top trace array."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class SharedEvents:
 
     @property
     def on(self) -> bool:
-        """Whether any event is made for this instance."""
+        """Whether any event is generated for this instance."""
         return any(each.on for each in self._events.values())
 
     def clear(self) -> None:

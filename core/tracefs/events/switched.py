@@ -1,4 +1,4 @@
-"""What every event that can be switched on has: its switches, its filter and its triggers."""
+"""The base of every event that can be switched on: its switches, filter and triggers."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class SwitchedEvent(ABC):
 
     @property
     def on(self) -> bool:
-        """Whether the guest makes the event."""
+        """Whether the guest generates the event."""
         return self.file.made
 
     def switch(self, on: bool) -> None:
-        """Switch the event on or off. Raises what making the event raises."""
+        """Switch the event on or off. Raises what attaching to the event raises."""
         self.file.enable(on)
 
     @abstractmethod
     def _attach(self, on: bool) -> None:
-        """Have the guest make the event, or no longer."""
+        """Start or stop generating the event in the guest."""
 
     def clear(self) -> None:
         """Remove its filter and its triggers."""

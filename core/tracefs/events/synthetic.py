@@ -34,7 +34,7 @@ from .switched import SwitchedEvent
 from .triggers import TriggerServices
 
 _DYNAMIC = "s:"
-"""What a definition in dynamic_events begins with."""
+"""Prefix of a definition in dynamic_events."""
 
 
 class SynthTraceEvent(SwitchedEvent):
@@ -66,7 +66,7 @@ class SynthTraceEvent(SwitchedEvent):
 
     @property
     def probes(self) -> None:
-        """It is attached to no event."""
+        """Return None: a synthetic event is attached to no event."""
         return None
 
     @property
@@ -100,7 +100,7 @@ class SynthTraceEvent(SwitchedEvent):
 
     @property
     def print_fmt(self) -> str:
-        """How its file `format` says that it is printed."""
+        """Its print format, as the file `format` shows it."""
         return self.definition.print_fmt
 
     def _attach(self, on: bool) -> None:
@@ -118,7 +118,7 @@ class SynthEvents:
         hists: Callable[[], Iterable[Hist]],
         switched: Callable[[bool], None],
     ) -> None:
-        """`hists` returns all histograms; `switched` is called while an event goes on or off."""
+        """`hists` returns all histograms; `switched` is called while an event is switched."""
         self.files = files
         self.services = services
         self.dynamic = dynamic
@@ -176,7 +176,7 @@ class SynthEvents:
             self._add(name, fields)
 
     def create(self, words: Sequence[str]) -> bool:
-        """Make what `s:[synthetic/]NAME FIELDS` defines, one line written to dynamic_events.
+        """Make the event of `s:[synthetic/]NAME FIELDS`, a line written to dynamic_events.
 
         Return False if it defines something else. Raises as `command`.
         """

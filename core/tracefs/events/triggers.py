@@ -48,7 +48,7 @@ AVAILABLE = (
     "# traceon traceoff snapshot stacktrace enable_event disable_event "
     "enable_hist disable_hist hist\n"
 )
-"""What the file `trigger` shows without triggers."""
+"""Content of the file `trigger` without triggers."""
 
 _OTHER = (TriggerCommand.HIST, TriggerCommand.EPROBE)
 _COMMANDS = {each.name.lower(): each for each in TriggerCommand if each not in _OTHER}
@@ -60,7 +60,7 @@ _TYPES = (
     {*_EVENT_COMMANDS},
     {*_HIST_SWITCHES},
 )
-"""Commands of one type, of which an event has one (`trigger_type`)."""
+"""Sets of commands of one type: an event has one trigger of each type (`trigger_type`)."""
 
 _HIST = re.compile(r"(?P<remove>!?)hist(?:[: \t]\s*(?P<rest>.*))?", re.DOTALL)
 _CONDITION = re.compile(r"[ \t]if[ \t](?P<condition>.+)", re.DOTALL)
@@ -134,7 +134,7 @@ class Trigger:
 
     command: TriggerCommand
     address: int
-    """Of its `struct event_trigger` in the guest."""
+    """Guest address of its `struct event_trigger`."""
     condition: str = ""
     filter: int = 0
     """Address of its condition's tests, or 0."""
@@ -253,14 +253,14 @@ class EventTriggers:
                 self._remove(each)
 
     def attach_probe(self, probe: int, condition: str) -> None:
-        """Have the event probe at guest address `probe` write an event for each of these."""
+        """Have the event probe at guest address `probe` write an event for each hit."""
         row = np.zeros((), self._layout)
         row["data"] = probe
         trigger = Trigger(TriggerCommand.EPROBE, 0, condition, probe=probe)
         self._add(trigger, row, self._tests(condition))
 
     def detach_probe(self, probe: int) -> None:
-        """End that."""
+        """Detach the event probe at guest address `probe`."""
         for each in [each for each in self._triggers if each.probe == probe]:
             self._remove(each)
 
@@ -312,7 +312,7 @@ class EventTriggers:
         self._file.use(True)
 
     def _link(self, at: int, address: int) -> None:
-        """Let what comes before trigger number `at` lead to `address`."""
+        """Link the trigger before number `at`, or the head of the list, to `address`."""
         if at:
             # `next` is the first field.
             self._files.memory.write_int(self._triggers[at - 1].address, address, 8)
@@ -337,7 +337,7 @@ class EventTriggers:
     # Histograms
 
     def _everywhere(self) -> list[Hist]:
-        """Return the histograms of all events, those with one name once for each."""
+        """Return the histograms of all events; named ones occur once for each event."""
         return [hist for event in self._services.triggered for hist in event.triggers.hists]
 
     def _execute_hist(self, text: str, remove: bool) -> None:
@@ -383,7 +383,7 @@ class EventTriggers:
                 raise
 
     def _named(self, hist: Hist) -> Hist | None:
-        """Return the histogram that counts for all of this name."""
+        """Return the histogram that counts for all histograms of this name."""
         named = (each for each in self._everywhere() if each.name == hist.name)
         return next(named, None) if hist.name else None
 
@@ -423,7 +423,7 @@ class EventTriggers:
         tests: Sequence[Test],
         explain: Callable[[str, str], None],
     ) -> None:
-        """Add a histogram; one with a name counts together with those of that name."""
+        """Add a histogram; a named one shares its counts with the others of that name."""
 
         def refuse(reason: str, word: str, number: int) -> TracefsError:
             explain(reason, word)
@@ -461,7 +461,7 @@ def _is_read(hist: Hist, others: Sequence[Hist]) -> bool:
 
 
 class _HistScope:
-    """What definitions of histograms can refer to."""
+    """The events, histograms and variables that definitions can refer to."""
 
     def __init__(self, services: TriggerServices, explain: Callable[[str, str], None]) -> None:
         self._services = services
@@ -504,7 +504,7 @@ class _HistScope:
 
 
 def _same(trigger: Trigger, command: TriggerCommand, target: Triggered | None) -> bool:
-    """Return whether an event may not have both triggers (`register_trigger`)."""
+    """Return whether the two triggers exclude each other on one event (`register_trigger`)."""
     kind = next((each for each in _TYPES if command in each), {command})
     if trigger.command not in kind:
         return False
@@ -535,13 +535,13 @@ class TriggerFile(File):
 
 
 class HistFile(File):
-    """What the histograms of an event have counted."""
+    """The counts of an event's histograms."""
 
     def __init__(self, triggers: EventTriggers) -> None:
         self._triggers = triggers
 
     def read(self) -> str:
-        """Return the histograms, or nothing without any."""
+        """Return the histograms; empty if there are none."""
         return "".join(self._triggers.hist_texts())
 
 

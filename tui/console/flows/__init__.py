@@ -1,1 +1,1 @@
-"""What takes several steps: each flow owns its state, and the app only routes messages."""
+"""Tasks of several steps: each flow owns its state, and the app only routes messages."""

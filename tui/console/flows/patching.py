@@ -22,9 +22,9 @@ class PatchFlow:
             self._open()
 
     def key(self) -> None:
-        """Open the screen of the patch that is under way, or watch the next one, or no longer.
+        """Open the screen of the patch under way, or start or stop watching for the next one.
 
-        It is watched at the call site that is shown.
+        The patch is watched at the shown call site.
         """
         view = self._console.view
         if view.patching is not None:

@@ -1,4 +1,4 @@
-"""Opening pictures: the machine's thread makes what a screen then shows."""
+"""Opening pictures: the machine's thread makes the picture that a screen then shows."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class RaceFlow:
         self._console.command(f"race {name}")
 
     def show(self, done: Done) -> bool:
-        """Open the table that `done` has shown; return whether there is one."""
+        """Open the table that `done` has shown; return False if it has shown none."""
         from ....core.shell.outcome import ShowedRace
 
         tables = [each.table for each in done.effects if isinstance(each, ShowedRace)]

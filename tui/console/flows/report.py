@@ -18,7 +18,7 @@ class ReportFlow:
     def show(self, reports: Sequence[Report]) -> None:
         """Open the first report that was not opened before."""
         for report in reports:
-            # By identity: after a reboot the same report may come again.
+            # By identity: an equal report may follow after a reboot.
             if not any(report is opened for opened in self._opened):
                 self._opened.append(report)
                 self._open(report)

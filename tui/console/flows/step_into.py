@@ -1,6 +1,6 @@
 """Runs into a function and steps there: from the key to the stepping screen.
 
-Methods import what they need: the first paint does not have the time.
+Methods import what they need, because imports would delay the first paint.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class TourFlow:
         return any(f"site {name.lstrip('.')}" in step.commands for step in steps)
 
     def watch(self, view: View, visible: Iterable[int]) -> None:
-        """Note what the student sees; `visible` has the numbers of the panes."""
+        """Note the panes that the student sees; `visible` has their numbers."""
         self.show()
         if self.walk is None:
             return
@@ -99,7 +99,7 @@ class TourFlow:
         return new
 
     def did(self, done: Done) -> None:
-        """Note what a command of the student did, and check whether the step is done."""
+        """Note the effects of a student's command, and check whether the step is done."""
         if self.walk is not None:
             self.walk.did(done.effects)
             self.check()
@@ -143,7 +143,7 @@ class TourFlow:
         self.show(hint or "no hint: read the text, then press F5")
 
     def show_me(self) -> None:
-        """Execute the step's commands; if that did not finish it before, begin it afresh.
+        """Execute the step's commands; if an earlier try did not finish the step, restart it first.
 
         The student may have changed the machine so that the commands do not finish the step.
         Then the machine is rebooted, and the commands of all steps so far are executed.
@@ -188,13 +188,13 @@ class TourFlow:
         self._tried = False
         self._turn()
         contents = self._console.view.contents()
-        # What is on the screen already was not opened for this step.
+        # Panes that are already on the screen were not opened for this step.
         self._seen = {pane: contents[pane] for pane in self._visible if pane in contents}
         self.show()
         self.check()
 
     def _begin(self) -> None:
-        """Show what a student who took the steps before would see: the last site, and the pane."""
+        """Show the last site and the pane, as after taking the previous steps."""
         walk = self.walk
         assert walk is not None
         before = [command for step in walk.tour.steps[: walk.at] for command in step.commands]
@@ -219,7 +219,7 @@ class TourFlow:
             self._turning = False
 
     def _leave(self, steps: int) -> None:
-        """Go on to the next lesson; after the last one, say so."""
+        """Start the next lesson, or show a message after the last one."""
         walk = self.walk
         assert walk is not None
         from ...tours import course

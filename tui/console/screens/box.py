@@ -61,12 +61,12 @@ class BoxText(TextView):
         return min(self.scroll_offset.y + self.size.height, self.count())
 
     def action_search(self) -> None:
-        """Type what to search for."""
+        """Open the line for a search text."""
         if isinstance(self.screen, Box):
             self.screen.open_search()
 
     def tell(self, word: str) -> None:
-        """Show in the frame what a search has found: a message would cover text."""
+        """Show the result of a search in the frame, where it covers no text."""
         if isinstance(self.screen, Box):
             self.screen.found = word
             self.post_message(self.Scrolled())
@@ -145,7 +145,7 @@ class Box(TourKeys, ModalScreen[str | None]):
         self.query_one("#box", Vertical).styles.height = len(lines) + 2
 
     def on_box_text_scrolled(self) -> None:
-        """Show in the lower edge how far the lines are in sight, if not all are."""
+        """Show the visible range of lines in the lower edge, if not all lines are visible."""
         text = next(iter(self.query(BoxText)), None)
         if text is None:  # the box is closing
             return

@@ -13,7 +13,7 @@ from .. import keymap
 from .box import Box
 
 TWO_COLUMNS = 120
-"""Least width at which the help has two columns."""
+"""Minimum width at which the help has two columns."""
 
 _COLUMN = 54
 _KEYS = 14
@@ -144,7 +144,7 @@ def help_lines(pane: int, width: int = 80) -> tuple[Line, ...]:
 
 
 def _words(pane: int) -> list[Line]:
-    """Return the words that a pane uses, with what they mean."""
+    """Return the words that a pane uses, with their meanings."""
     rows = [_row(word, "accent", meaning) for word, meaning in _WORDS[pane]]
     return [line(("Words", "strong")), *rows, line("")]
 

@@ -51,15 +51,15 @@ from ..widgets.status_bar import StatusBar
 from ..widgets.trace_pane import TracePane
 
 LEAST = Size(60, 16)
-"""Least size of a terminal; a smaller one shows only a message."""
+"""Minimum size of a terminal; a smaller one shows only a message."""
 
 PANES_HEIGHT = 30
 
 ROOMY_WIDTH = 120
-"""Least width for whole addresses and a wider list of functions."""
+"""Minimum width for whole addresses and a wider list of functions."""
 
 WIDE_WIDTH = 160
-"""Least width for call site and trampoline side by side."""
+"""Minimum width for call site and trampoline side by side."""
 
 _CODE_PANES = ((2,), (3,))
 """Parameters of the keys that lead to the panes with code."""
@@ -225,7 +225,7 @@ class MainScreen(Screen[None]):
         return (1, 4) if self.recorded else (1, 2, 3, 4)
 
     def show(self, view: View, mode: str) -> None:
-        """Show a new view; each widget draws what has changed for it."""
+        """Show a new view; each widget redraws only its changes."""
         began, self._view = self._view.functions is not None, view
         self.status.show(view.status, mode)
         begins = view.functions is not None and not began
@@ -251,7 +251,7 @@ class MainScreen(Screen[None]):
             line.show(command, result, failed=failed)
 
     def correct(self, command: str, column: int, reason: str) -> None:
-        """Let the user correct `command` at `column`; `reason` says what is wrong there."""
+        """Let the user correct `command` at `column`; `reason` explains the error."""
         self.query_one(SameAs).display = False
         self.query_one(CommandLine).correct(command, column, reason)
 
@@ -415,7 +415,7 @@ class MainScreen(Screen[None]):
         self.stepping.into(self.trace.events.site_here() if self.active == 4 else None)
 
     def action_patch(self) -> None:
-        """Watch the next patch, or open the one that is under way."""
+        """Watch the next patch, or open the patch under way."""
         self.patching.key()
 
     def action_back(self) -> None:
@@ -423,7 +423,7 @@ class MainScreen(Screen[None]):
         self.console.command("back", box=False)
 
     def action_redo(self) -> None:
-        """Do what was undone again."""
+        """Redo the last undone command."""
         self.console.command("redo", box=False)
 
     def action_registers(self) -> None:

@@ -1,4 +1,4 @@
-"""What the screens of a machine at one moment share: the tour's task, the last command, undo."""
+"""The base of screens that show a machine at one moment: the tour's task, last command, undo."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class MomentScreen(TourKeys):
         self._command("back")
 
     def action_redo(self) -> None:
-        """Do what was undone again."""
+        """Redo the last undone command."""
         self._command("redo")
 
     def action_copy(self) -> None:
-        """Copy what the screen is about."""
+        """Copy the subject of the screen."""
 
     def action_help(self) -> None:
         """Show the keys."""
@@ -78,6 +78,6 @@ class Fixed(TextView):
     HAS_CURSOR = False
 
     def action_copy(self) -> None:
-        """Copy what the screen is about: no row of this widget is selected."""
+        """Copy the subject of the screen: this widget has no selected row."""
         if isinstance(self.screen, MomentScreen):
             self.screen.action_copy()

@@ -30,9 +30,9 @@ class PatchScreen(MomentScreen):
     NUMBER = PATCH
 
     def __init__(self, console: Console, workload: str | None, cpu: int | None = None) -> None:
-        """`workload` brings a CPU to the site; None if one comes there by itself.
+        """`workload` brings a CPU to the site; None if a CPU comes there without one.
 
-        `cpu` is the CPU to choose; None if it is one that stands at the site.
+        `cpu` is the CPU to choose; None means one at the site.
         """
         super().__init__(console)
         self._workload = workload

@@ -39,7 +39,7 @@ class WorkloadBox(Box):
         self._names = names
 
     def on_mount(self) -> None:
-        """Put the cursor on the workload that most users want."""
+        """Put the cursor on the recommended workload."""
         super().on_mount()
         if FIRST in self._names:
             self.query_one(Rows).cursor = self._names.index(FIRST)

@@ -61,7 +61,7 @@ class PictureRows(TextView):
             super().action_down()
 
     def _on_screen(self, right: int, down: int) -> bool:
-        """Let the screen move what it has; return False if it has nothing to move."""
+        """Move the screen's cursor or frame; return False if it has neither."""
         screen = self.screen
         if isinstance(screen, PictureScreen):
             if screen.lanes is not None and right:
@@ -144,7 +144,7 @@ class PictureScreen(TourKeys):
 
     @property
     def drawing(self) -> Drawing:
-        """What is shown now."""
+        """The picture as shown now."""
         if self.flame is not None:
             return self.flame.drawing(self.way, self._top)
         if self.lanes is None:
@@ -212,7 +212,7 @@ class PictureScreen(TourKeys):
         self._go((self.cursor or self.start) + cells * step)
 
     def action_shift(self, share: float) -> None:
-        """Scroll by a `share` of what is shown, and the cursor with it."""
+        """Scroll by a `share` of the shown range, and move the cursor with it."""
         self._go((self.cursor or self.start) + round(share * (self.end - self.start)))
 
     def action_next_event(self, step: int) -> None:

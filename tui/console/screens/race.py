@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ....core.session.race import Table
 
 _AROUND = 5
-"""Rows of the screen besides table and foot: two of the head, names, command, keys."""
+"""Rows of the screen without table and foot: two of the head, names, command, keys."""
 
 
 class RaceRows(TextView):
@@ -38,7 +38,7 @@ class RaceRows(TextView):
     CURSOR_WHEN_BLURRED = True
 
     def watch_cursor(self, old: int, new: int) -> None:
-        """Say what became of the CPU of that row."""
+        """Show what became of the CPU of the chosen row."""
         super().watch_cursor(old, new)
         if isinstance(self.screen, RaceScreen):
             self.screen.choose(new)
@@ -69,7 +69,7 @@ class RaceScreen(MomentScreen):
     NUMBER = RACE
 
     def __init__(self, console: Console, table: Table, command: str) -> None:
-        """`command` is the one that made `table`, which has rows."""
+        """`command` made `table`, which is not empty."""
         super().__init__(console)
         self._table = table
         self._said = command
@@ -147,15 +147,15 @@ class RaceScreen(MomentScreen):
         self.draw()
 
     def action_visit(self) -> None:
-        """Stand there, in front of the patch."""
+        """Go to the chosen cell, before the patch."""
         self._go(made=False)
 
     def action_made(self) -> None:
-        """Stand there, after the patch."""
+        """Go to the chosen cell, after the patch."""
         self._go(made=True)
 
     def action_back(self) -> None:
-        """Return from the cell in which one stands."""
+        """Leave the cell at which the machine stands."""
         if self._here is None:
             self.notify("you stand in no row: enter goes to one", timeout=3)
         else:
@@ -168,7 +168,7 @@ class RaceScreen(MomentScreen):
         self.notify(f"copied: {short(text)}", timeout=2)
 
     def on_screen_resume(self) -> None:
-        """Find out whether one has returned on another screen."""
+        """Find out whether the user has undone the last jump on another screen."""
 
         def counted(lines: int) -> None:
             if lines <= self._lines:
@@ -183,7 +183,7 @@ class RaceScreen(MomentScreen):
         return self._table.commands(row, self._table.methods[self._method])
 
     def _go(self, made: bool) -> None:
-        """Go to the chosen cell, in front of the patch or, if it is `made`, after it."""
+        """Go to the chosen cell, before the patch or, if `made`, after it."""
         cell = self._row, self._method
         if not self._table.rows[cell[0]].results[cell[1]].reached:
             self.notify("no CPU came there with this method", timeout=3)

@@ -14,7 +14,7 @@ from ..widgets.keys_bar import KeysBar
 
 
 class SaveAs(ModalScreen[str | None]):
-    """A line with a file's name; its result is the name, or None if it is left."""
+    """A line with a file's name; its result is the name, or None if cancelled."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "cancel", show=True, key_display="esc"),
@@ -22,7 +22,7 @@ class SaveAs(ModalScreen[str | None]):
     ]
 
     def __init__(self, name: str, advice: str) -> None:
-        """Offer `name`; `advice` says below the line what the name selects."""
+        """Offer `name`; `advice`, below the line, explains what the name selects."""
         super().__init__()
         self._offered = name
         self._advice = advice

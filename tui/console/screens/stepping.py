@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from ...present.call_path import PathText
 
 BESIDE = 110
-"""Least width at which the registers are beside the code."""
+"""Minimum width at which the registers are beside the code."""
 
 SIDE_BY_SIDE = 170
-"""Least width at which registers, stack and call path are all in sight."""
+"""Minimum width at which registers, stack and call path are all visible."""
 
 _AROUND = 5
 """Rows of the screen that show neither code nor registers."""
@@ -49,10 +49,10 @@ _LOW = 28
 """Height below which the head says less: the memory of the instruction instead of its place."""
 
 _LEAST_STACK = 8
-"""Rows that stack and call path get at least, if they are below the code."""
+"""Minimum rows of stack and call path if they are below the code."""
 
 _PARTS = ("registers", "stack", "path")
-"""What is beside or below the code; a key switches."""
+"""The panes beside or below the code; a key switches between them."""
 
 
 class SteppingScreen(MomentScreen):

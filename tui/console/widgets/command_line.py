@@ -115,7 +115,7 @@ class CommandLine(Horizontal):
         self.screen.set_focus(self.edit)
 
     def correct(self, text: str, column: int, reason: str) -> None:
-        """Edit `text` again: `reason` says what is wrong with the word at `column`."""
+        """Edit `text` again: `reason` explains the error in the word at `column`."""
         if self.display:
             return  # the user is typing another line by now
         self._open(":", text)

@@ -15,10 +15,10 @@ from ...present.line import Line, Span, Subject, fit, line
 from ...present.view import SIGNS, TONES, WORDS, FunctionRow
 
 WORDS_WIDTH = 38
-"""Least width of a list that shows the state in words too."""
+"""Minimum width of a list that shows the state in words too."""
 
 MODULE_WIDTH = 50
-"""Least width of a list with a column for modules."""
+"""Minimum width of a list with a column for modules."""
 
 _SIGNS = 3
 _GAP = 1

@@ -19,7 +19,7 @@ from .function_columns import row_line
 from .rows import Rows
 
 _ORDER = {"use": ": to begin with, modules, the kernel by address"}
-"""What an order's name does not say."""
+"""Explanations of the orders, shown after their names."""
 
 SCROLLBAR = 1
 """Cells of the scrollbar, at the right edge of the list."""
@@ -66,7 +66,7 @@ class FunctionList(Rows):
     def show(self, functions: Functions | None) -> None:
         """Show `functions`; do nothing if they are shown already."""
         if functions is not self.functions:
-            # Counts come ten times a second: do not scroll back a user who looks elsewhere.
+            # Counts change ten times a second: do not scroll while the user looks elsewhere.
             fresh = self.functions is None
             self.functions = functions
             self._select(scroll=fresh or self.cursor_in_sight)
@@ -83,7 +83,7 @@ class FunctionList(Rows):
     def go_to(self, ip: int) -> bool:
         """Put the cursor on the function with the call site at `ip`; clear a pattern that hides it.
 
-        Return whether the table has such a function.
+        Return False if the table has no such function.
         """
         index = None if self.functions is None else self.functions.find(ip)
         if self.functions is None or index is None:

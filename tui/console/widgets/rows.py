@@ -1,8 +1,8 @@
 """A list of text rows with a cursor, drawn row by row.
 
 Textual's own lists create a widget or a renderable for each row, which is too slow for 60,000
-functions or millions of events. Here a row becomes a `Strip` when it comes into sight, and a
-small cache keeps it.
+functions or millions of events. Here a row becomes a `Strip` when it becomes visible, and a small
+cache keeps it.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class SameAs(Static):
         self._end_note()
 
     def note(self, text: str, severity: SeverityLevel, seconds: float) -> None:
-        """Show `text` for some seconds, then again what was there."""
+        """Show `text` for some seconds, then restore the previous text."""
         self._end_note()
         self._note = text, severity
         self._timer = self.set_timer(seconds, self._end_note)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class SiteView(CodeView):
-    """Shows a call site; what the tracer changes stays in sight."""
+    """Shows a call site; the text that the tracer changes stays visible."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, empty="opening…")

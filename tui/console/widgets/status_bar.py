@@ -14,17 +14,17 @@ from ...present.view import Status
 from .function_columns import compact
 
 RECORDED = "RECORDED"
-"""What stands for the mode of a recorded trace."""
+"""Text in place of the mode for a recorded trace."""
 
 MODES = {"OPENING": "dim", "PAUSED": "strong", "RUNNING": "good", "BUSY": "accent", "FAILED": "bad"}
-"""Tones of what the machine's thread is doing."""
+"""Tones of the states of the machine's thread."""
 
 
 _TRACER = 8
 """Cells of a tracer's name; a few names are longer."""
 
 _ROOMY, _NAMED = 120, 140
-"""Least widths for the number of CPUs and the unit of time, and for the program's name."""
+"""Minimum widths for the number of CPUs and the unit of time, and for the program's name."""
 
 _MODE = max(map(len, MODES))
 
@@ -91,10 +91,10 @@ def status_line(status: Status, mode: str, width: int) -> Line:
     else:
         last = (6, (status.patch, "dim"))
     tracer: Span = (f"{status.tracer:<{_TRACER}}", "strong" if status.tracer != "nop" else "")
-    # The first number says what goes first if the line is too narrow: the highest. 0 stays.
+    # The first number is the order of removal on a narrow line: the highest goes first, 0 never.
     fields: list[tuple[int, tuple[Span, ...]]] = [
         (0, ((f"{name}{status.arch}{cpus}", "strong"),)),
-        # A long name says itself what it is.
+        # A long name needs no label.
         (1, (tracer,) if len(status.tracer) > _TRACER else (("tracer ", "dim"), tracer)),
         (on[0], (on[1],)),
         (3, ((f"{status.events:>7,} events", ""),)),

@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 _MOST = 3
-"""Rows of a task at most."""
+"""Maximum rows of a task."""
 
 
 class StepTask(Static):

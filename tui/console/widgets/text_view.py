@@ -47,7 +47,7 @@ class TextView(Rows):
 
     @property
     def here(self) -> int:
-        """The row from which a search goes on: the cursor, or the last match."""
+        """The row from which a search continues: the cursor, or the last match."""
         return self.cursor
 
     def search(self, needle: str) -> None:
@@ -82,7 +82,7 @@ class TextView(Rows):
         self.tell(found_text(self.needle, rows.index(row) + 1, len(rows)))
 
     def tell(self, word: str) -> None:
-        """Show what a search has found."""
+        """Show the result of a search."""
         self.notify(word, timeout=4)
 
 

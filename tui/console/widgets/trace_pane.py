@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from ....core.trace.select.explorer import TraceExplorer
 
 FULL_HEADER = 30
-"""Least height at which the pane shows the whole header; below it, only the essential lines."""
+"""Minimum height for the whole header; a lower pane shows only the essential lines."""
 
 _ESSENTIAL = ("TASK", "FUNCTION", "latency:", "started at:", "ended at:", "  cmd ")
-"""What these lines contain: the column titles, or the length and the ends of a latency."""
+"""Texts in these lines: the column titles, or the length and the ends of a latency."""
 
 FILTER = 8
-"""Least width of a filter on the lower edge, in cells."""
+"""Minimum width of a filter on the lower edge, in cells."""
 
 
 class TracePane(Pane):
@@ -82,7 +82,7 @@ class TracePane(Pane):
         self.note(f"{state} │ {rest}")
 
     def _rows(self) -> str:
-        """Return the number of rows shown, the number of all rows, and that of folded calls."""
+        """Return the number of rows shown, of all rows, and of folded calls."""
         shown = self.events.shown
         if shown.trace is None or (shown.only is None and not shown.folded):
             return f"{len(shown):,} row{'' if len(shown) == 1 else 's'}"

@@ -247,7 +247,7 @@ class TraceRows(Rows):
             self._found(found)
 
     def _found(self, row: int) -> None:
-        """Go to `row`, and say which of the matches it is."""
+        """Go to `row`, and show its number among the matches."""
         self.go_to_row(row)
         matches = self.shown.find_all(self.needle)
         if matches is not None:
