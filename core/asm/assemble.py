@@ -233,7 +233,7 @@ def _assemble(
             (at for at, mark in enumerate(source) if not mark.isascii() or mark == "\0"), None
         )
         place = None if "\n" in source else column
-        raise AssemblyError("the source has characters outside of ASCII", source, column=place)
+        raise AssemblyError("the source contains non-ASCII characters", source, column=place)
     exported = [match["name"] for match in _GLOBL.finditer(text)]
     text = _DECIMAL.sub(lambda match: hex(int(match[0])), _GLOBL.sub("", text))
     if facts.engine.ks_registers:

@@ -254,7 +254,7 @@ def _segments(
         )
     rows = _rows(path, raw, "program", offset, count, layouts.segment)
     if (rows["type"] == elf.PT_INTERP).any():
-        raise ImageError(path, "a program of user space; expected a kernel or module")
+        raise ImageError(path, "a user-space program: expected a kernel or module")
     rows = rows[(rows["type"] == elf.PT_LOAD) & (rows["memsz"] > 0)]
     fields = ("vaddr", "offset", "filesz", "memsz", "flags")
     columns = [rows[field].tolist() for field in fields]

@@ -85,7 +85,7 @@ def read_sites(reader: Reader, image: Image) -> StaticSites:
     entries, source = _entries(reader, image, bases)
     entries = np.unique(entries[entries != 0]) if not image.relocatable else np.unique(entries)
     if not len(entries):
-        raise NoCallSitesError(str(image.path), "no list of call sites is in it")
+        raise NoCallSitesError(str(image.path), "it contains no list of call sites")
     ips = rec_ips(reader, image, bases, entries)
     names, offsets = _functions(image, bases, ips)
     dead = dead_sites(image, bases, ips)

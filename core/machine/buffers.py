@@ -54,7 +54,7 @@ class Buffers:
         Raises `UsageError` for a name in use, and if the area is full.
         """
         if name in self._sizes:
-            raise UsageError(f"buffer '{name}' exists already: free it first")
+            raise UsageError(f"buffer '{name}' already exists: free it first")
         room = -(-size // PAGE_SIZE) * PAGE_SIZE
         at = self._base + STRINGS + PAGE_SIZE
         for start, taken in sorted(self._sizes.values()):
@@ -62,7 +62,7 @@ class Buffers:
                 break
             at = start + -(-taken // PAGE_SIZE) * PAGE_SIZE + PAGE_SIZE
         if size < 1 or at + room > self._base + AREA:
-            raise UsageError(f"no room for {size} bytes: all buffers have {AREA >> 20} MB")
+            raise UsageError(f"no room for {size} bytes: all buffers share {AREA >> 20} MB")
         self._memory.map(at, room, _region(name), executable=False)
         self._sizes = {**self._sizes, name: (at, size)}
         return at
@@ -82,7 +82,7 @@ class Buffers:
             last = max(self._strings.items(), key=lambda each: each[1], default=(b"", self._base))
             at = last[1] + -(-(len(last[0]) + 1) // 16) * 16 if self._strings else self._base
             if at + len(text) >= self._base + STRINGS:
-                raise UsageError(f"no room for more strings: they have {STRINGS >> 10} kB")
+                raise UsageError(f"no room for more strings: they share {STRINGS >> 10} kB")
             self._strings = {**self._strings, text: at}
         self._memory.write(at, text + b"\0")
         return at

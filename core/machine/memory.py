@@ -163,7 +163,7 @@ class Memory:
         """
         self._check_free(address, size)
         if any(region.name == name for region in self._regions):
-            raise MemoryFault(address, size, f"region {name} exists already")
+            raise MemoryFault(address, size, f"region {name} already exists")
         if size + sum(region.size for region in self._regions) > LIMIT:
             raise MemoryFault(address, size, f"the machine may have {LIMIT >> 20} MB of memory")
         region = Region(name, address, host_pages(size)[1], executable, writable)

@@ -172,9 +172,7 @@ def _unwrapped(
         except (CorruptError, MissingError) as error:
             raise ImageError(path, str(error)) from error
     if content[: len(RPM)] == RPM:
-        raise ImageError(
-            path, "packages of the RPM kind are not read: unpack it with rpm2cpio and cpio"
-        )
+        raise ImageError(path, "RPM packages are not supported: unpack it with rpm2cpio and cpio")
     format = format_of(view)
     if format is not None:
         return format.name, _unpacked(path, view, format, 0)

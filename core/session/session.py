@@ -126,7 +126,9 @@ class Session:
         """
         spec = spec or MachineSpec()
         if spec.stop_at is not None and spec.modules:
-            raise UsageError("modules cannot be loaded: the boot stops before there is a task")
+            raise UsageError(
+                "modules cannot be loaded: the boot stops before the first task exists"
+            )
         if spec.nop is not None:
             if spec.nop not in port.facts.nops:
                 known = ", ".join(port.facts.nops)

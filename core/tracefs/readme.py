@@ -43,11 +43,11 @@ Tracing
   trace                             the buffer as text; writing with > clears it
   trace_pipe                        the same; reading removes it from the buffer
   trace_marker                      text written here becomes an event
-  trace_marker_raw                  bytes: a number of 4 bytes, and data
+  trace_marker_raw                  the same in binary: a 4-byte id, then data
   trace_clock                       the clock of time stamps, [in use]
   trace_options, options/           options of the text and of the tracers
   options/func_stack_trace          1: each call is followed by its callers
-  options/stacktrace                1: so is each event of events/
+  options/stacktrace                1: the same for each event of events/
   options/pause-on-trace            1: nothing is written while trace is open
   options/block                     1: poll finds each pipe readable
   options/printk-msg-only           1: of messages and markers only the text
@@ -173,7 +173,7 @@ Histograms of events
                                     have the same values: $GRP.EVENT.var1
       [:sort=<field>[.descending][,...]] [:size=N] [:clock=CLOCK]
       [:name=NAME]                  histograms with one name count together
-      [:pause] [:cont] [:clear]     changes one that is there
+      [:pause] [:cont] [:clear]     changes an existing histogram
       [:<handler>.<action>]... [if FILTER]
         Fields are those of format, common_timestamp and common_cpu. Keys,
         values and variables can be computed with + - * / and -(...).

@@ -41,7 +41,7 @@ Answers = dict[str, str]
 def doctor_command(context: click.Context, json: bool) -> None:
     """Say what is installed and what works here; paste it into a bug report.
 
-    It boots a machine and asks the terminal for its colours and its width of characters. The
+    It boots a machine and asks the terminal for its colours and character widths. The
     exit status is 1 if the machine does not work, else 0.
     """
     parts: Mapping[str, Callable[[], Answers]] = {

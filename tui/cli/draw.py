@@ -38,7 +38,7 @@ def draw_command(
 ) -> None:
     """Execute CMDS and write a picture as SVG.
 
-    map is the address space, and what the call of FUNC reaches. lanes shows what each CPU did
+    map shows the address space, and what the call site of FUNC reaches, lanes what each CPU did
     over virtual time, flame which calls took the time, and hist how long the calls of FUNC took.
     flame and hist need the tracer function_graph. A recorded trace has no map.
     """

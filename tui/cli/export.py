@@ -20,7 +20,9 @@ FORMATS = ("perfetto", "folded", "speedscope", "csv", "jsonl", "text", "report",
 
 @click.command(name="export", short_help="Write a trace as a file for other tools.")
 @machine_options
-@click.option("-c", "commands", metavar="CMDS", help="Commands to execute, which trace.")
+@click.option(
+    "-c", "commands", metavar="CMDS", help="Commands to execute first; they make the trace."
+)
 @trace_option
 @click.option(
     "-f",
@@ -50,7 +52,7 @@ def export_command(
     perfetto (.json) opens in Perfetto and Chrome. folded (.folded) is the input of
     flame graphs. speedscope (.speedscope.json) opens in speedscope. csv (.csv) and jsonl
     (.jsonl) have one record for each event. text (.txt) is the file trace. report
-    (.report.txt) is what trace-cmd 3.1 prints as its report. trace.dat (.dat) opens in
+    (.report.txt) is what `trace-cmd report` 3.1 prints. trace.dat (.dat) opens in
     trace-cmd, KernelShark and `dynftrace open`. folded and speedscope need the tracer
     function_graph, which records how long calls take.
     """

@@ -33,10 +33,9 @@ def mount_command(
 ) -> None:
     """Mount tracefs of a machine on the empty directory DIR, until ctrl+c or umount.
 
-    Programs then read and write its files as those of a kernel. Two names are not of tracefs:
-    commands of the tracefs shell that are written to DIR/ctl run in the machine, and reading it
-    shows what they wrote; DIR/proc has the machine's files of /proc. Only the user who mounts
-    has access.
+    Programs then read and write its files as on a real kernel. Two names are not part of tracefs:
+    shell commands written to DIR/ctl run in the machine, and reading DIR/ctl returns their output;
+    DIR/proc has the machine's /proc files. Only the user who mounts has access.
     """
     from ..mount.mount import check_directory, mount
     from ..mount.runner import Pace

@@ -23,7 +23,10 @@ from .options import ANY_PATH, theme_option
     help="With --text: only events that match, such as 'task:sshd cpu:0'.",
 )
 @click.option(
-    "--instance", metavar="NAME", default="", help="Trace instance to show, instead of the top one."
+    "--instance",
+    metavar="NAME",
+    default="",
+    help="Trace instance to show, instead of the top-level trace.",
 )
 @theme_option
 @click.pass_context

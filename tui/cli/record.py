@@ -33,7 +33,7 @@ LONGEST_PAUSE_S = 60
     metavar="SECONDS",
     default=1.5,
     show_default=True,
-    help="Time that the result of a command is shown.",
+    help="Time for which the result of a command is shown.",
 )
 @output_option("File to write, NAME.cast or NAME.svg; an existing file is replaced.")
 @click.pass_context

@@ -25,7 +25,7 @@ def sites_command(
 ) -> None:
     """List all call sites: address, name, module, compiled bytes, current bytes, state.
 
-    With FILE, a kernel or a module of any architecture, list those in it. It is only read.
+    With FILE, a kernel or a module of any architecture, list its call sites. Nothing is run.
     """
     from ...core.shell.text.site_table import as_csv, as_json, as_text
     from ...core.views.site_table import site_rows

@@ -32,7 +32,7 @@ from .options import completion_of, theme_option
     metavar="[NAME|PATH]",
     shell_complete=completion_of(courses.names),
 )
-@click.option("--check", is_flag=True, help="Do each step by its own commands and check it.")
+@click.option("--check", is_flag=True, help="Run the commands of each step, and check it.")
 @click.option("--step", type=click.IntRange(1), metavar="N", help="Begin with step N.")
 @click.option("--new", metavar="NAME", help="Write NAME.md, a lesson of your own to begin with.")
 @click.option("--report", "as_report", is_flag=True, help="Print your progress as JSON.")

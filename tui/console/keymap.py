@@ -124,11 +124,9 @@ MAIN = [
     _key("main.step", "s", "step", "Step", "open the stepping screen"),
     _key("main.into", "i", "into", "Into", "run to this function, then step"),
     _key("main.patch", "p", "patch", "Watch the next patch", "watch the next patch, or open it"),
-    _key(
-        "main.race", "P", "app.race", "Race at this call site", "let a CPU meet a patch everywhere"
-    ),
+    _key("main.race", "P", "app.race", "Race at this call site", "try a patch at every position"),
     _key("main.back", "b", "back", "Undo", "undo the last command or step"),
-    _key("main.redo", "ctrl+r", "redo", "Redo", "do what was undone again"),
+    _key("main.redo", "ctrl+r", "redo", "Redo", "redo what was undone"),
     _key(
         "main.search", "slash", "search", "find", "filter functions, or search the pane", show=True
     ),
@@ -165,8 +163,8 @@ STEPPING = [
     _key("stepping.over", "n", "over", "over", "execute one, stepping over calls", show=True),
     _key("stepping.out", "o", "out", "out", "run until the function returns", show=True),
     _key("stepping.back", "b", "back", "back", "undo the last step or command", show=True),
-    _key("stepping.redo", "ctrl+r", "redo", "Redo", "do what was undone again"),
-    _key("stepping.return", "v", "return_", "Return", "return from the event that you visit"),
+    _key("stepping.redo", "ctrl+r", "redo", "Redo", "redo what was undone"),
+    _key("stepping.return", "v", "return_", "Return", "return from the event you visited"),
     _key(
         "stepping.run", "c", "run_on", "run on", "run to this place again, or run/pause", show=True
     ),
@@ -193,10 +191,19 @@ PICTURE = [
     _key("picture.earlier", "less_than_sign", "shift(-0.5)", "Earlier", "scroll to earlier times"),
     _key("picture.later", "greater_than_sign", "shift(0.5)", "Later", "scroll to later times"),
     _key("picture.next", "n", "next_event(1)", "next event", "go to the next event", show=True),
-    _key("picture.previous", "N", "next_event(-1)", "Previous event", "go to the event before"),
-    _key("picture.trace", "enter", "visit", "trace", "close; the trace is at this time", show=True),
+    _key("picture.previous", "N", "next_event(-1)", "Previous event", "go to the previous event"),
+    _key(
+        "picture.trace",
+        "enter",
+        "visit",
+        "trace",
+        "close, and show this time in the trace",
+        show=True,
+    ),
     _key("picture.into", "enter", "into", "zoom in", "let this frame fill the width", show=True),
-    _key("picture.outward", "backspace", "outward", "out", "let its caller fill it", show=True),
+    _key(
+        "picture.outward", "backspace", "outward", "out", "let its caller fill the width", show=True
+    ),
     _key("picture.save", "E", "save", "save SVG", "save the picture as SVG", show=True),
     _key("picture.close", "escape,q", "close", "close", "close this picture", show=True),
 ]
@@ -208,7 +215,7 @@ PATCH = [
     _key("patch.step", "s", "step", "step", "one instruction of the chosen CPU (*)", show=True),
     _key("patch.cpu", "tab", "next_cpu", "CPU", "choose the next CPU", show=True),
     _key("patch.back", "b", "back", "back", "undo the last phase or step", show=True),
-    _key("patch.redo", "ctrl+r", "redo", "Redo", "do what was undone again"),
+    _key("patch.redo", "ctrl+r", "redo", "Redo", "redo what was undone"),
     _key("patch.run", "c", "run", "Run", "run or pause the machine"),
     _key("patch.watch", "p", "watch", "Watch", "watch the next patch"),
     _key("patch.copy", "y", "copy", "Copy", "copy the site's bytes"),
@@ -219,11 +226,11 @@ PATCH = [
 ]
 
 RACE = [
-    _key("race.visit", "enter", "visit", "stand there", "stand there, the patch waits", show=True),
-    _key("race.made", "f", "made", "after it", "stand there, after the patch", show=True),
+    _key("race.visit", "enter", "visit", "go there", "go there, before the patch", show=True),
+    _key("race.made", "f", "made", "after it", "go there, after the patch", show=True),
     _key("race.method", "tab,right,l", "method(1)", "method", "the next method", show=True),
     _key("race.previous", "shift+tab,left,h", "method(-1)", "Previous", "the previous method"),
-    _key("race.back", "b", "back", "return", "return from the place you stand at", show=True),
+    _key("race.back", "b", "back", "return", "return to where you were", show=True),
     _key("race.copy", "y", "copy", "copy", "copy the commands that lead there", show=True),
     _key(
         "race.help", "question_mark,f1", "help", "help", "show the keys of this screen", show=True

@@ -145,9 +145,10 @@ def index() -> str:
     lines = [
         "# Pictures",
         "",
-        "One picture of each kind of screen: dark, and some of them light and without colours",
-        "(`NO_COLOR`). `make screenshots` draws them, and every screen as text in",
-        "[tests/tui/screens](../tests/tui/screens); the tests compare both with the console.",
+        "One picture of each kind of screen in the dark theme, and some also in the light theme",
+        "and without colours (`NO_COLOR`). `make screenshots` draws them, and writes every screen",
+        "as text to [tests/tui/screens](../tests/tui/screens); the tests compare both with the",
+        "console.",
         f"[{MOVIE}]({MOVIE}) is a movie: ftrace enables a call site.",
         "",
         "| screen | pictures |",

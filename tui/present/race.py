@@ -72,9 +72,9 @@ def foot_rows(table: Table, width: int, chosen: Cell, here: Cell | None) -> tupl
     end = _ENDS[result.fate.name].format(result.detail)
     found += [line(" ", (text, tone)) for text in wrap(end, room)]
     if here == chosen:
-        found.append(line((" ▶ You stand there; b returns.", "accent")))
+        found.append(line((" ▶ You are there; b returns.", "accent")))
     elif here is not None:
-        text = f"You stand in row {here[0] + 1}; b returns, enter goes on to this one."
+        text = f"You are in row {here[0] + 1}; b returns, enter goes to this row instead."
         found += [line((f" {each}", "accent")) for each in wrap(text, room)]
     else:
         found.append(line(""))

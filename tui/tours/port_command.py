@@ -88,7 +88,9 @@ class PortCommand:
         if verb not in ("new", "check"):
             raise UsageMistake(f"unknown action '{verb}' (choose from: new, check, result)")
         if VISITOR in os.environ:
-            raise DynftraceError("a console in a browser has no files of yours: use a terminal")
+            raise DynftraceError(
+                "a console in a browser has no access to your files: use a terminal"
+            )
         solved = verb == "new" and rest[:1] == ["--solved"]
         expect(arguments, 2 + solved, 2 + solved)
         path = Path(rest[-1])

@@ -58,7 +58,7 @@ def buffer_name(text: str) -> str:
     """Return the name of a buffer without its @. Raises `UsageMistake`."""
     name = text.removeprefix("@")
     if not _NAME.fullmatch(name):
-        raise UsageMistake(f"a buffer's name has letters, digits and '_', unlike '{text}'")
+        raise UsageMistake(f"invalid buffer name '{text}': use letters, digits and '_'")
     return name
 
 
@@ -88,7 +88,9 @@ def _write(context: Context, arguments: Arguments) -> None:
     if data is None:
         raise UsageMistake("give bytes as pairs of hex digits, or text in quotes")
     if offset + len(data) > size:
-        raise UsageError(f"{len(data)} bytes at +{offset} do not fit the {size} bytes of @{name}")
+        raise UsageError(
+            f"{len(data)} bytes at +{offset} do not fit in the {size} bytes of @{name}"
+        )
     context.boot.machine.memory.write(address + offset, data)
 
 

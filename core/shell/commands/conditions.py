@@ -73,7 +73,7 @@ def _integer(text: str) -> int:
 
 _DETAILS = (
     "-e FILE exists, -f is a file, -d is a directory; -n TEXT is not empty, -z is\n"
-    "empty; A = B, A != B for texts; -eq -ne -lt -le -gt -ge for numbers; ! before."
+    "empty; A = B, A != B for texts; -eq -ne -lt -le -gt -ge for numbers; ! negates."
 )
 
 COMMANDS = (

@@ -98,7 +98,7 @@ COMMANDS = (
     Command(
         "idle",
         "[excluded|counted]",
-        "show or choose whether sleep is a latency",
+        "show or choose whether sleep counts as latency",
         idle,
         details="`counted` takes stop_critical_timings() out of the idle loop. Then irqsoff,\n"
         "preemptoff and preemptirqsoff report an idle CPU's sleep as the longest latency.",

@@ -209,7 +209,7 @@ COMMANDS = (
         changes=Changes.ALWAYS,
         details=(
             "`mkdir instances/NAME` makes a trace array with its own buffers, tracer, filter\n"
-            "and options, which traces beside the others. The console shows the top one."
+            "and options. All arrays trace at the same time; the console shows the top one."
         ),
     ),
     Command(

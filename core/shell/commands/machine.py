@@ -37,6 +37,6 @@ COMMANDS = (
         reboot,
         Argument.FUNCTION,
         f"{STOP_AT}: stop when CPU 0 is about to execute FUNC for the first time. With\n"
-        "ftrace_init, call sites are still as compiled; `step` and `run` go on booting.",
+        "ftrace_init, call sites are still as compiled; `step` and `run` resume the boot.",
     ),
 )

@@ -131,9 +131,9 @@ COMMANDS = (
         poke,
         Argument.FUNCTION,
         "ASM is assembled for that address and may name symbols; HEX is pairs of digits.\n"
-        "A SYMBOL is the kernel's if it has one; 'SYMBOL [MODULE]' is that of a module,\n"
-        "'SYMBOL [tracer]' that of the tracer.\n"
-        "Every CPU is flushed. ftrace is not informed of the change.",
+        "A SYMBOL is the kernel's, if the kernel has it; 'SYMBOL [MODULE]' is a module's,\n"
+        "'SYMBOL [tracer]' the tracer's.\n"
+        "Every CPU is flushed. ftrace does not learn of the change.",
         changes=Changes.ALWAYS,
     ),
 )

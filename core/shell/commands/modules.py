@@ -118,17 +118,17 @@ COMMANDS = (
         insmod,
         Argument.AVAILABLE_MODULE,
         "--far: out of reach of a direct call, as if there were no room near the kernel.\n"
-        "--replace OLD=NEW: first replace the calls of OLD, in the file, by calls of the\n"
-        "module's own function NEW.",
+        "--replace OLD=NEW: wherever the module's file calls OLD, call the module's own\n"
+        "function NEW instead.",
         changes=Changes.ALWAYS,
     ),
     Command(
         "modprobe",
         "NAME|PATH",
-        "load a module and those that it needs",
+        "load a module and its dependencies",
         modprobe,
         details="NAME is a module in lib/modules/RELEASE beside boot/vmlinuz-RELEASE, the kernel.\n"
-        "For a PATH, the tree around it is used.",
+        "For a PATH, dependencies come from the tree around it.",
         changes=Changes.ALWAYS,
     ),
     Command(

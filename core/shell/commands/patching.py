@@ -130,7 +130,7 @@ COMMANDS = (
         Argument.FUNCTION,
         "`none` writes byte by byte, or word by word, while the other CPUs keep running.\n"
         "watch on: the next change of text stops before its first phase. watch FUNC:\n"
-        "before the first phase that writes the site of FUNC. watch off: no longer.\n"
+        "before the first phase that writes the site of FUNC. watch off: stop nothing.\n"
         "  patch            the phase that comes next, the site's bytes, and each CPU\n"
         "  patch next [N]   do the next phase, or the next N\n"
         "  patch finish     do all phases that remain\n"
@@ -142,13 +142,13 @@ COMMANDS = (
     Command(
         "race",
         "[OPTIONS] FUNC [WORKLOAD]",
-        "let a CPU meet a patch at each position",
+        "patch a site under a CPU at each position",
         race,
         Argument.FUNCTION,
-        "A CPU is led to each instruction of the site of FUNC, and to the one before and\n"
-        "after it. Then the site is enabled, or disabled, by each method, and the machine\n"
-        "runs on. The table shows what became of the CPU, and how to get there.\n"
-        "WORKLOAD brings a CPU there; by default, the first that does. Afterwards the\n"
-        "machine is as it was before. --method METHOD: by this method only.",
+        "Stops a CPU at each instruction of the site of FUNC, and at the ones before and\n"
+        "after. Then enables or disables the site by each method, and lets the machine\n"
+        "run. The table shows what became of the CPU, and how to get there.\n"
+        "WORKLOAD brings a CPU there; by default, the first one that does. At the end the\n"
+        "machine is as it was before. --method METHOD: only this method.",
     ),
 )

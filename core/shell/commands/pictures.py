@@ -51,9 +51,8 @@ COMMANDS = (
         "show the address space, and what a call reaches",
         show_map,
         Argument.FUNCTION,
-        "FUNC: the function whose call site is the call. Each\n"
-        "region is drawn to scale, and distant regions have different scales. ✗ is out\n"
-        "of reach.\n"
+        "FUNC: show what the call site of this function reaches; ✗ is out of reach.\n"
+        "Each region is drawn to scale; distant regions have different scales.\n"
         "`dynftrace draw` writes SVG.",
     ),
     Command(

@@ -52,7 +52,7 @@ def goto(context: Context, arguments: Arguments) -> None:
     text = boot.array.text()
     if _NUMBER.fullmatch(word):
         if cpu is not None:
-            raise UsageMistake("an event has its own CPU")
+            raise UsageMistake("an event has its own CPU: leave out CPU")
         row: int | None = _row(text, int(word))
     elif match := _TIME.fullmatch(word):
         ns = int(match[1]) * 1_000_000_000 + int(match[2].ljust(9, "0"))
@@ -180,7 +180,7 @@ COMMANDS = (
     Command(
         "redo",
         "[N]",
-        "do what `back` has undone again",
+        "repeat what `back` has undone",
         redo,
         details="N is the number of lines. Once you do something else, there is nothing to redo.",
     ),
@@ -192,7 +192,7 @@ COMMANDS = (
         details="EVENT is the number of a row of `trace`, from 1; -1 is the last one. TIME is in\n"
         "seconds, such as 1.234567: an event that the trace prints with this time (on\n"
         "CPU, if given), or else the machine at that time. At an event, its CPU is\n"
-        "about to make the call; at a return, it has just come to return_to_handler.\n"
+        "about to make the call; at a return, it has just entered return_to_handler.\n"
         "Then step, look at registers and memory, or run on: what follows is the same\n"
         "as the first time.\n"
         "`goto -`, or `back`, returns. Without arguments: how far back you can go.",

@@ -38,7 +38,7 @@ def race_lines(table: Table) -> list[str]:
         lines += _wrapped(f"({number}) ", reason)
     shown = [row for row in table.rows if any(each.bad for each in row.results)]
     shown = shown or [row for row in table.rows if row.inside][:1] or [*table.rows[:1]]
-    lines.append("to stand there, in front of the patch:")
+    lines.append("to go there, before the patch:")
     for row in shown:
         number = next((at for at, each in enumerate(row.results) if each.bad), 0)
         lines += _wrapped(f"{row.number:>2}  ", table.commands(row, table.methods[number]))

@@ -143,7 +143,7 @@ def test_goto_says_what_it_cannot_do() -> None:
         ("goto 0.000001", "0.000001000 s is before the session began: CPU 0 was at 0.00"),
         ("goto now", "'now' is neither an event nor a time such as 1.234567"),
         ("goto 0.1 2", "CPU 2 does not exist: valid CPUs are 0-1"),
-        ("goto 1 1", "an event has its own CPU"),
+        ("goto 1 1", "an event has its own CPU: leave out CPU"),
         ("goto -", "nothing to return from: goto has not been used"),
     ):
         assert error in shell.execute(text).error

@@ -157,7 +157,7 @@ class RaceScreen(MomentScreen):
     def action_back(self) -> None:
         """Leave the cell at which the machine stands."""
         if self._here is None:
-            self.notify("you stand in no row: enter goes to one", timeout=3)
+            self.notify("you have not gone to a row: enter goes to one", timeout=3)
         else:
             self._return(lambda: None)
 
