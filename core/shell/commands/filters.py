@@ -380,7 +380,7 @@ COMMANDS = (
         "show the first 10 lines, or the first N",
         head,
         Argument.FILE,
-        "-n -N: all but the last N lines. -c: bytes instead of lines. -q: no names of files.",
+        "-n -N: all but the last N lines. -c: bytes, not lines. -q: no names of files.",
     ),
     Command(
         "tail",
@@ -388,7 +388,7 @@ COMMANDS = (
         "show the last 10 lines, or the last N",
         tail,
         Argument.FILE,
-        "-n +N: from line N on. -c: bytes instead of lines. -q: no names of files.",
+        "-n +N: from line N on. -c: bytes, not lines. -q: no names of files.",
     ),
     Command(
         "grep",
@@ -397,9 +397,10 @@ COMMANDS = (
         grep,
         Argument.FILE,
         "-E extended, -F fixed text, -i any case, -v lines that do not match, -c count,\n"
-        "-n line numbers, -o only the match, -w whole words, -x whole lines, -q only the status,\n"
-        "-A N, -B N, -C N lines after, before and around each, -m N stop after N lines,\n"
-        "-e PATTERN one of several, -l names of files with a match, -L of those without,\n"
+        "-n line numbers, -o only the match, -w whole words, -x whole lines,\n"
+        "-q only the status, -A N, -B N, -C N lines after, before and around each,\n"
+        "-m N stop after N lines, -e PATTERN one of several,\n"
+        "-l names of files with a match, -L of those without,\n"
         "-h without and -H with names of files, -s no errors of files, -P as in Perl.",
     ),
     Command(
@@ -418,7 +419,8 @@ COMMANDS = (
         Argument.FILE,
         "-n by number, -g with exponents, -r in reverse, -u without repeated lines,\n"
         "-f any case, -b without leading blanks, -s equal keys stay in order,\n"
-        "-k N[,M] by fields N to M, as in -k 2,2nr -k 1.3; -t C fields end at the character C.",
+        "-k N[,M] by fields N to M, as in -k 2,2nr -k 1.3,\n"
+        "-t C fields end at the character C.",
     ),
     Command(
         "uniq",
