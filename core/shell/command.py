@@ -126,13 +126,33 @@ def expect(arguments: Arguments, least: int, most: int | None = None) -> None:
         raise UsageMistake(f"unexpected argument '{arguments[most].text}'")
 
 
-def options_of(arguments: Arguments, known: str) -> tuple[dict[str, str], Arguments]:
-    """Return the options by letter, as `getopt` describes them, and the other arguments."""
+def options_of(
+    arguments: Arguments,
+    known: str,
+    long: Mapping[str, str] | None = None,
+    repeated: Mapping[str, list[str]] | None = None,
+) -> tuple[dict[str, str], Arguments]:
+    """Return the options by letter, as `getopt` describes them, and the other arguments.
+
+    `long` gives the letter of each option that also has a long name; one without a letter is
+    accepted and has no effect. All values of the letters in `repeated` are added to its lists.
+    """
+    letters = long or {}
+    ignored = {f"--{name}" for name, letter in letters.items() if not letter}
+    arguments = [word for word in arguments if word.text.partition("=")[0] not in ignored]
     words = [word.text for word in arguments]
+    names = [name + "=" * (f"{letter}:" in known) for name, letter in letters.items() if letter]
     try:
-        found, rest = getopt.gnu_getopt(words, known)
+        given, rest = getopt.gnu_getopt(words, known, names)
     except getopt.GetoptError as error:
         raise UsageMistake(str(error)) from error
+    found = {}
+    for option, value in given:
+        name = option.lstrip("-")
+        letter = letters.get(name, name) if option.startswith("--") else name
+        found[letter] = value
+        if repeated and letter in repeated:
+            repeated[letter].append(value)
     # Options may follow arguments, so `getopt` returns texts; find the words of those left.
     left = list(rest)
     others = []
@@ -140,7 +160,7 @@ def options_of(arguments: Arguments, known: str) -> tuple[dict[str, str], Argume
         if left and word.text == left[-1]:
             others.append(word)
             left.pop()
-    return {name.lstrip("-"): value for name, value in found}, others[::-1]
+    return found, others[::-1]
 
 
 def typed_column(words: Arguments, column: int) -> int:

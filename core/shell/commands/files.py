@@ -25,14 +25,22 @@ from ..words import Word
 
 def cat(context: Context, arguments: Arguments) -> None:
     """Show files one after the other; a file that cannot be read does not stop the rest."""
-    if not arguments and context.input is not None:
-        context.output.append(context.input)
-        return
-    expect(arguments, 1)
-    for path in paths(context, arguments):
-        text = read(context, "cat", path)
+    options, files = options_of(arguments, "n")
+    if context.input is None:
+        expect(files, 1)
+    shown: list[str] = []
+    for path in paths(context, files) if files else ["-"]:
+        text = context.input if path == "-" else None
+        text = read(context, "cat", path) if text is None else text
         if text is not None:
-            context.output.append(text)
+            shown.append(text)
+    if "n" in options:
+        lines = "".join(shown).split("\n")
+        last = lines.pop()
+        shown = [f"{at:>6}\t{line}\n" for at, line in enumerate(lines, 1)]
+        if last:
+            shown.append(f"{len(lines) + 1:>6}\t{last}")
+    context.output.extend(shown)
 
 
 def read(context: Context, name: str, path: str) -> str | None:
@@ -174,7 +182,7 @@ def _expand(context: Context, word: Word) -> list[str]:
 
 
 COMMANDS = (
-    Command("cat", "FILE…", "show files", cat, Argument.FILE),
+    Command("cat", "[-n] FILE…", "show files", cat, Argument.FILE, "-n: with line numbers."),
     Command(
         "echo",
         "[-ne] TEXT… [> FILE]",

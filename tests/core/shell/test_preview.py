@@ -51,7 +51,10 @@ def test_a_preview_changes_nothing(shell: Shell) -> None:
         ("echo vfs_* >", ""),
         ("echo no_such > set_ftrace_filter", "no function matches 'no_such'"),
         ("echo schedule", "1 of {all} functions: schedule"),
-        ("cat trace | head", "head [-n N] [FILE…]: show the first 10 lines, or the first N"),
+        (
+            "cat trace | head",
+            "head [-n N|-c N] [-q] [FILE…]: show the first 10 lines, or the first N",
+        ),
     ],
 )
 def test_the_preview_is_one_line(shell: Shell, line: str, said: str) -> None:
