@@ -171,7 +171,7 @@ class TracePipeRaw(File):
     """The unread events of one CPU, a page of the buffer at a time; a reader waits for more."""
 
     mode = 0o440
-    consumes = True
+    consumes = in_pages = True
 
     def __init__(self, events: Events, cpu: int) -> None:
         self._events = events
@@ -186,6 +186,11 @@ class TracePipeRaw(File):
     def ready(self) -> bool:
         """Whether poll finds it readable: buffer_percent is reached."""
         return _readable(self._events, self._cpu)
+
+    @property
+    def whole_page(self) -> bool:
+        """Whether the next page is complete: splice(2) moves no others."""
+        return self._ring.whole_page(self._cpu)
 
     def ended(self, read_before: bool) -> bool:
         """Return False: a reader always waits."""

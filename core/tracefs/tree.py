@@ -79,6 +79,14 @@ class File:
     consumes = False
     """Whether reading consumes the content, so that a second read finds less."""
 
+    in_pages = False
+    """Whether a read returns a page of the ring buffer, which splice(2) can move."""
+
+    @property
+    def whole_page(self) -> bool:
+        """Whether the next page is complete, if it has pages."""
+        return False
+
     @property
     def ready(self) -> bool:
         """Whether there is content; a reader of a file that `consumes` waits for it."""

@@ -214,7 +214,7 @@ TRACE_CMD = (
         ),
         has("schedule|%"),
     ),
-    Case("profile", ("trace-cmd profile -p function_graph sleep 0.3",), has("(?i)task|event")),
+    Case("profile", ("trace-cmd profile -p function_graph sleep 0.3",), has("(?m)^task: ")),
     Case(
         "snapshot",
         ("trace-cmd start -p function", "trace-cmd snapshot -s", "trace-cmd snapshot"),

@@ -38,6 +38,9 @@ WAIT_S = 0.02
 PROC = "/proc"
 """The directory with the machine's files of /proc; a client may bind them over the host's."""
 
+SPLICED_SIZE = 1 << 50
+"""Size of files for splice(2): more than is ever read."""
+
 RELEASE_S = 0.01
 """Host seconds in which the release of a file follows its last close."""
 
@@ -74,8 +77,13 @@ class TracefsOperations(libfuse.Operations):
         self._polled: dict[int, int] = {}
         """Poll handles of clients that wait for a pipe, by file handle."""
 
-    def init(self, path: str) -> None:
-        """Begin: the file system is mounted."""
+    def init_with_config(self, connection: libfuse.fuse_conn_info, config: object) -> None:
+        """Begin: the file system is mounted.
+
+        splice(2) goes through the page cache, page by page, and a signal must interrupt it.
+        """
+        connection.want &= ~libfuse.ASYNC_READ
+        connection.max_readahead = 0
         self.mounted = True
         self._runner.start()
         self._ready()
@@ -83,7 +91,10 @@ class TracefsOperations(libfuse.Operations):
     # Names
 
     def getattr(self, path: str, fi: object = None) -> dict[str, int]:
-        """Return the result of stat(2); sizes are 0, as in tracefs."""
+        """Return the result of stat(2); sizes are 0, as in tracefs.
+
+        splice(2) returns 0 at the end of a file, so a file that it reads has a size.
+        """
         with self._turn():
             node = self._node(path)
         if isinstance(node, Directory):
@@ -91,7 +102,8 @@ class TracefsOperations(libfuse.Operations):
         else:
             kind = {"st_mode": stat.S_IFREG | node.mode, "st_nlink": 1}
         times = dict.fromkeys(("st_atime", "st_mtime", "st_ctime"), self._began)
-        return {**kind, **self._owner, **times, "st_size": 0}
+        size = SPLICED_SIZE if isinstance(node, File) and node.in_pages else 0
+        return {**kind, **self._owner, **times, "st_size": size}
 
     def readdir(self, path: str, fh: int) -> Sequence[tuple[str, dict[str, int], int]]:
         """Return the names in a directory, each with its type: some clients ask for no more."""
@@ -157,8 +169,14 @@ class TracefsOperations(libfuse.Operations):
         return 0
 
     def read(self, path: str, size: int, offset: int, fi: libfuse.fuse_file_info) -> bytes:
-        """Read; a pipe without events waits for some, unless it was opened with O_NONBLOCK."""
+        """Read; a pipe without events waits for some, unless it was opened with O_NONBLOCK.
+
+        splice(2) asks for one page after the other and returns at the first that fails, so it
+        waits a moment only. read(2) has a lock owner, and the page cache has none.
+        """
         opened = self._open[fi.fh]
+        if opened.in_pages and not fi.lock_owner:
+            return self._splice(opened, size)
         while True:
             with self._turn():
                 data = opened.read(size, offset)
@@ -169,6 +187,17 @@ class TracefsOperations(libfuse.Operations):
             if libfuse.interrupted():
                 raise refused(errno.EINTR)
             time.sleep(WAIT_S)
+
+    def _splice(self, opened: OpenFile, size: int) -> bytes:
+        with self._turn():
+            page = opened.splice(size)
+        if page is None:
+            time.sleep(WAIT_S)
+            with self._turn():
+                page = opened.splice(size)
+        if page is None:
+            raise refused(errno.EAGAIN)
+        return page
 
     def write(self, path: str, data: bytes, offset: int, fi: libfuse.fuse_file_info) -> int:
         """Write, as one write(2)."""

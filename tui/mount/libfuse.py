@@ -15,14 +15,16 @@ NAME = "fuse3"
 # By itself, mfusepy prefers version 2, which has no atomic O_TRUNC.
 os.environ.setdefault("FUSE_LIBRARY_NAME", NAME)
 
-from mfusepy import FUSE, Operations, fuse_file_info  # noqa: E402
+from mfusepy import FUSE, Operations, fuse_conn_info, fuse_file_info  # noqa: E402
 
 __all__ = [
+    "ASYNC_READ",
     "FUSE",
     "THREADS",
     "Operations",
     "client",
     "forget",
+    "fuse_conn_info",
     "fuse_file_info",
     "interrupted",
     "wake",
@@ -39,6 +41,10 @@ THREADS: dict[str, Any] = (
 )
 """Options of FUSE. Each reader that waits occupies a thread. libfuse 3.12 to 3.14 print a warning
 about their own defaults, and older versions do not know the options."""
+
+
+ASYNC_READ = 1
+"""FUSE_CAP_ASYNC_READ: a reader of the page cache cannot be interrupted."""
 
 
 class _Context(ctypes.Structure):

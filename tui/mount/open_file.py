@@ -49,6 +49,17 @@ class OpenFile:
         return taken
 
     @property
+    def in_pages(self) -> bool:
+        """Whether splice(2) can move what it has."""
+        return self._file.in_pages
+
+    def splice(self, size: int) -> bytes | None:
+        """Return a whole page of at most `size` bytes for splice(2); None if there is none yet."""
+        if not self._content and not self._file.whole_page:
+            return None
+        return self._take(size)
+
+    @property
     def readable(self) -> bool:
         """Whether `read` would not have to wait."""
         return bool(self._content) or self._file.ready or self._file.ended(self._read_before)

@@ -258,6 +258,10 @@ class RingBuffer:
         """Return whether `percent` of the pages of `cpu` are in use (`full_hit`)."""
         return 100 * self._used(cpu)[1] >= percent * self._regions[cpu].pages
 
+    def whole_page(self, cpu: int) -> bool:
+        """Return whether `cpu` writes to a later page than the next to be read."""
+        return self._used(cpu)[1] > 1
+
     def _prepare(self, cpus: Sequence[int], pages: int) -> None:
         """Map new buffers for all `cpus`, or for none and raise ENOMEM."""
         for done, each in enumerate(cpus):

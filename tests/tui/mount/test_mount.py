@@ -86,6 +86,30 @@ def test_programs_use_the_files(mounted: Path) -> None:
 
 
 @needs_fuse
+def test_splice_moves_the_pages_of_a_buffer(mounted: Path) -> None:
+    sh(
+        mounted,
+        "echo > set_ftrace_filter; echo function > current_tracer; echo 'run syscalls' > ctl",
+    )
+    path = mounted / "per_cpu/cpu0/trace_pipe_raw"
+    code = f"""import os
+raw = os.open({str(path)!r}, os.O_RDONLY)
+read, write = os.pipe()
+moved = b""
+try:
+    while count := os.splice(raw, write, 65536):
+        moved += os.read(read, count)
+except BlockingIOError:
+    pages = [moved[at : at + 4096] for at in range(0, len(moved), 4096)]
+    print(len(moved) % 4096, len(pages) > 1, len(set(pages)) == len(pages))"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    sh(mounted, "echo nop > current_tracer; echo > trace")
+    assert (done.stdout, done.stderr) == ("0 True True\n", "")
+
+
+@needs_fuse
 def test_errors_are_those_of_tracefs(mounted: Path) -> None:
     denied = sh(
         mounted,

@@ -54,6 +54,21 @@ def test_a_pipe_waits_while_tracing_is_on_and_ends_after_it(session: Session) ->
     assert opened(session, "trace_pipe").read(7, 0) is None, "a new reader waits for the first"
 
 
+def test_splice_gets_whole_pages_only(session: Session) -> None:
+    tree = session.boot.tracefs
+    pipe = opened(session, "per_cpu/cpu0/trace_pipe_raw")
+    tree.write("trace_marker", "one\n")
+    assert pipe.in_pages
+    assert pipe.splice(4096) is None
+    Shell(session).execute("echo function > current_tracer; run syscalls")
+    first, second = pipe.splice(4096), pipe.splice(4096)
+    assert first is not None and second is not None
+    assert len(first) == len(second) == 4096 and first != second
+    while pipe.splice(4096):
+        pass
+    assert pipe.read(4096, 0), "read(2) takes the page that is written to, too"
+
+
 def test_ctl_executes_lines(session: Session) -> None:
     ctl = Ctl(session)
     with ctl.open(write=True) as file:
