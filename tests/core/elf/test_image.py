@@ -116,7 +116,7 @@ SYMTAB, STRTAB = 4, 5
         ((PHOFF, "<Q", 1 << 63), ImageError, "truncated: 3 program headers"),
         ((0x3A, "<H", 63), ImageError, "a section header has 63 bytes instead of 64"),
         ((0x36, "<H", 10), ImageError, "a program header has 10 bytes instead of 56"),
-        ((0x40, "<I", 3), ImageError, "a program of user space"),
+        ((0x40, "<I", 3), ImageError, "a user-space program"),
         ((0x40 + 0x28, "<Q", 1 << 43), ImageError, "needs 0x80000000000 bytes"),
         ((0x40 + 0x20, "<Q", 1 << 43), ImageError, "truncated: the segment for"),
         ((0x40 + 0x28, "<Q", 1), ImageError, "more bytes in the file than in memory"),
