@@ -19,7 +19,7 @@ from os.path import abspath
 from traceback import extract_tb
 from typing import TYPE_CHECKING
 
-from ..core.errors import UsageError
+from ..core.errors import ImageError, UsageError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -123,7 +123,10 @@ def reader(path: str, arch: str | None = None) -> Reader:
 
 
 def _of(kernel: str, arch: str | None) -> str:
-    """Return the port for the file `kernel`, if `--arch` is `arch`. Raises `UsageError`."""
+    """Return the port for the file `kernel`, if `--arch` is `arch`.
+
+    Raises `UsageError` for another `--arch`, `ImageError` for a file of no port.
+    """
     if arch is not None and arch not in _PORTS:
         return arch
     found = of_file(kernel)
@@ -132,10 +135,8 @@ def _of(kernel: str, arch: str | None) -> str:
     if arch is not None:
         raise UsageError(f"{kernel} is for {found[0]}, not for {arch}: leave out --arch")
     if found[0] not in _PORTS:
-        raise UsageError(
-            f"{kernel} is for {found[0]}, which cannot run here; "
-            f"'dynftrace sites {kernel}' reads it"
-        )
+        reason = f"is for {found[0]}, which cannot run here: 'dynftrace sites {kernel}' reads it"
+        raise ImageError(kernel, reason)
     return found[0]
 
 

@@ -74,6 +74,12 @@ def test_what_cannot_be_read_is_one_sentence(
     ):
         status, out, error = here(capsys, *arguments)
         assert (status, out) == (1, "") and said in error and error.count("\n") == 1
+    other = tmp_path / "vmlinux"
+    header = bytearray(KERNEL.read_bytes()[:64])
+    header[18:20] = (243).to_bytes(2, "little")  # EM_RISCV
+    other.write_bytes(header)
+    status, _, error = here(capsys, "sh", "--kernel", str(other), "-c", "ls")
+    assert status == 1 and "vmlinux: is for riscv64, which cannot run here" in error
     assert here(capsys, "sites", str(KERNEL), "-c", "ls")[0] == 2
     wrong = here(capsys, "sites", str(KERNEL), "--arch", "arm64")
     assert wrong[0] == 2 and "is for x86_64, not for arm64" in wrong[2]
