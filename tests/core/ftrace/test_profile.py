@@ -9,7 +9,7 @@ import pytest
 
 from dynftrace.core import abi
 from dynftrace.core.errors import TracefsError
-from dynftrace.core.ftrace.graph import STUB, FunctionGraph, GraphUser
+from dynftrace.core.ftrace.graph import GRAPH_STUB, FunctionGraph, GraphUser
 from dynftrace.core.ftrace.ops import FtraceOps
 from dynftrace.core.ftrace.profile import CALL, CONTROL, REGION, ProfileTables, variance
 
@@ -131,7 +131,7 @@ def test_a_clock_that_is_behind_gives_no_negative_time(guest: Booted) -> None:
 
     The poked call is the innermost one in progress.
     """
-    graph = FunctionGraph(guest.machine, guest.ftrace, guest.address(STUB))
+    graph = FunctionGraph(guest.machine, guest.ftrace, guest.address(GRAPH_STUB))
     tables = ProfileTables(guest.machine, guest.ftrace)
     tables.reset()
     graph.ops.filter_hash = guest.filter("arch_cpu_idle")
