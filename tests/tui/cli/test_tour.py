@@ -73,7 +73,7 @@ def test_lessons_that_come_along_leave_no_files(
     assert here(capsys, "tour", "own.md", "--check")[0] == 0
     assert (folder / "own.py").exists()
     (folder / "own.py").unlink()
-    monkeypatch.setattr(course, "comes_along", lambda path: path.name == "own.md")
+    monkeypatch.setattr(course, "is_ours", lambda path: path.name == "own.md")
     assert here(capsys, "tour", "own.md", "--check")[0] == 0
     assert not (folder / "own.py").exists()
 

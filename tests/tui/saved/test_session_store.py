@@ -211,19 +211,19 @@ async def test_without_a_session_name_nothing_is_saved(session: Session, folder:
         (("--arch", "ppc64"), ""),
         (("--cpus", "2", "--module", "usbcore"), ""),
         (("--theme", "dynftrace-light"), ""),
-        (("--arch", "i386"), "session mine was saved with another --arch (ppc64, not i386): "),
-        (("--cpus", "1"), "session mine was saved with another --cpus (2, not 1): "),
+        (("--arch", "i386"), "session mine was saved with a different --arch (ppc64, not i386): "),
+        (("--cpus", "1"), "session mine was saved with a different --cpus (2, not 1): "),
         (
             ("--module", "crashy"),
-            "session mine was saved with another --module (usbcore, not crashy): ",
+            "session mine was saved with a different --module (usbcore, not crashy): ",
         ),
         (
             ("--patch", "none"),
-            "session mine was saved with another --patch (the default, not none): ",
+            "session mine was saved with a different --patch (the default, not none): ",
         ),
         (
             ("--kernel", "x86_64-2008"),
-            "session mine was saved with another --kernel (ppc64, not x86_64-2008): ",
+            "session mine was saved with a different --kernel (ppc64, not x86_64-2008): ",
         ),
     ],
 )
