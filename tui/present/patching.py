@@ -19,7 +19,7 @@ _WIDE = 110
 """Minimum width at which a phase's row also has the instructions after the phase."""
 
 _TITLE = 48
-"""Cells of a title then."""
+"""Cells of a title in such a row."""
 
 
 def head_lines(view: PatchView, mode: str) -> tuple[Line, ...]:
@@ -182,7 +182,7 @@ def at_once(obstacle: str) -> str:
 
 
 def lost(lane: CpuLane) -> str:
-    """Return what happens to a CPU that stands inside the site."""
+    """Return what happens to a CPU inside the site."""
     return (
         f"! CPU {lane.cpu} stands inside the site: then it goes on with {lane.then}, "
         "without the new instructions before it."

@@ -24,7 +24,7 @@ _OWN = {
     **{1: "Functions", 2: _CODE, 3: _CODE, 4: "Trace"},
     **{STEPPING: "Stepping", PATCH: "Patch", RACE: "Race"},
 }
-"""The group of keys a pane has for itself."""
+"""The keymap group of each pane."""
 
 _STATES = {
     State.TRACED: "traced: its site holds a call",

@@ -30,7 +30,7 @@ class PatchScreen(MomentScreen):
     NUMBER = PATCH
 
     def __init__(self, console: Console, workload: str | None, cpu: int | None = None) -> None:
-        """`workload` brings a CPU to the site; None if a CPU comes there without one.
+        """`workload` brings a CPU to the site; None if a CPU gets there without one.
 
         `cpu` is the CPU to choose; None means one at the site.
         """
