@@ -106,7 +106,7 @@ class I386Port(x86.X86Port):
 
     @property
     def probes(self) -> X86Probes | None:
-        """How kprobes are at any instruction."""
+        """How kprobes are placed at any instruction."""
         return PROBES
 
     def enter_variadic(
