@@ -36,9 +36,7 @@ def test_a_module_names_what_its_sites_call(capsys: pytest.CaptureFixture[str]) 
         assert "number" in out and ".text+0x" in out
 
 
-def test_records_tell_where_the_list_was(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_records_say_where_the_list_was(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "vmlinuz"
     path.write_bytes(bzimage(PACKED["gzip"](KERNEL.read_bytes())))
     _, out, _ = here(capsys, "records", str(path))
@@ -48,7 +46,9 @@ def test_records_tell_where_the_list_was(
     assert json.loads(out)["unpacked"] == ["gzip at 0x440"]
 
 
-def test_diff_shows_what_came_and_went(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_diff_shows_added_and_removed_sites(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     same = here(capsys, "diff", str(KERNEL), str(KERNEL))[1]
     assert same.startswith("0 went, 0 came, 0 changed, ") and same.count("\n") == 1
     other = tmp_path / "vmlinux"
@@ -62,7 +62,7 @@ def test_diff_shows_what_came_and_went(capsys: pytest.CaptureFixture[str], tmp_p
     assert [site["name"] for site in json.loads(out)["went"]] == ["vfs_read"]
 
 
-def test_what_cannot_be_read_is_one_sentence(
+def test_an_unreadable_file_is_one_sentence(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     path = tmp_path / "text"
