@@ -50,7 +50,7 @@ def test_diff_shows_added_and_removed_sites(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     same = here(capsys, "diff", str(KERNEL), str(KERNEL))[1]
-    assert same.startswith("0 went, 0 came, 0 changed, ") and same.count("\n") == 1
+    assert same.startswith("0 removed, 0 added, 0 changed, ") and same.count("\n") == 1
     other = tmp_path / "vmlinux"
     other.write_bytes(KERNEL.read_bytes().replace(b"vfs_read\0", b"vfs_raed\0"))
     _, out, _ = here(capsys, "diff", str(KERNEL), str(other))
@@ -59,7 +59,7 @@ def test_diff_shows_added_and_removed_sites(
         "+ vfs_raed+0x0  call __fentry__",
     ]
     _, out, _ = here(capsys, "diff", str(KERNEL), str(other), "--json")
-    assert [site["name"] for site in json.loads(out)["went"]] == ["vfs_read"]
+    assert [site["name"] for site in json.loads(out)["removed"]] == ["vfs_read"]
 
 
 def test_an_unreadable_file_is_one_sentence(
