@@ -279,9 +279,9 @@ def title(phase: Phase, guest: bool = False) -> str:
 
 
 _STEPS = {
-    Act.PREPARE: "PREPARE: every CPU comes to multi_cpu_stop",
+    Act.PREPARE: "PREPARE: every CPU enters multi_cpu_stop",
     Act.DISABLE_IRQ: "DISABLE_IRQ: no CPU takes interrupts",
-    Act.EXIT: "EXIT: every CPU goes on",
+    Act.EXIT: "EXIT: every CPU continues",
 }
 
 _VERBS = {

@@ -116,12 +116,12 @@ def _machine() -> Answers:
 
 def _terminal() -> Answers:
     names = ("TERM", "COLORTERM", "TERM_PROGRAM", "NO_COLOR", "TMUX")
-    told = {name: os.environ[name] for name in names if os.environ.get(name)}
+    variables = {name: os.environ[name] for name in names if os.environ.get(name)}
     tty = sys.stdin.isatty() and sys.stdout.isatty()
     size = shutil.get_terminal_size()
     return {
         "is a terminal": "yes" if tty else "no",
-        **told,
+        **variables,
         "size": f"{size.columns}x{size.lines}" if tty else "unknown",
         "encoding": f"{sys.stdout.encoding} ({locale.getlocale()[1] or 'C locale'})",
         "colours": _colours() if tty else "unknown",

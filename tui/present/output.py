@@ -20,7 +20,7 @@ _SIGNS = {"!": "bad", "*": "accent", "✓": "good", "✗": "bad"}
 
 
 FIELD_TONES = ("accent", "link", "good", "strong")
-"""Tones of the fields of an instruction, in turn; bars between them stand without colour too."""
+"""Tones of the fields of an instruction, in turn; bars separate them even without colour."""
 
 
 def output_lines(texts: Iterable[str]) -> list[Line]:

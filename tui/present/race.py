@@ -53,8 +53,8 @@ def table_rows(
         for at, (result, size) in enumerate(zip(row.results, methods, strict=True)):
             tone = "bad" if result.bad else "good" if result.reached else "dim"
             spans.append(_cell(result.word, size, (number, at) == chosen, tone))
-        stands = here is not None and here[0] == number
-        mark = ("▶ ", "accent") if stands else ("  ", "")
+        visited = here is not None and here[0] == number
+        mark = ("▶ ", "accent") if visited else ("  ", "")
         lines.append(line(*spans, at=row.address, mark=mark))
     return line("  ", *head), tuple(lines)
 

@@ -91,7 +91,7 @@ _WORDS: dict[int, tuple[tuple[str, str], ...]] = {
         ("lost r2", "it oopsed: its TOC pointer is wrong"),
         ("stale", "it executed the old text"),
         ("event lost", "it made no event with the new text"),
-        ("▶", "where you stand"),
+        ("▶", "where you are"),
     ),
 }
 

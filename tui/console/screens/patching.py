@@ -40,7 +40,7 @@ class PatchScreen(MomentScreen):
         self._mode = ""
         self._cpu = cpu or 0
         self._picked = cpu is not None
-        """Whether the user has chosen the CPU; else it is one that has come to the site."""
+        """Whether the user has chosen the CPU; otherwise it is one that has reached the site."""
         self.head = Fixed(id="patch-head", empty="")
         self.body = Fixed(id="patch-body", empty="")
 
