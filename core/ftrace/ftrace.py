@@ -102,7 +102,7 @@ class Ftrace:
             else Tracer(machine, kallsyms, self.records, entry, self.text, trampolines)
         )
         self.early: Addresses | None = None
-        """Sites of a kernel that has not come to `ftrace_init` yet; else None."""
+        """Sites of a kernel that has not reached `ftrace_init` yet; else None."""
         self._graph = False
         self._undo: Undo | None = None
         """Takes back the steps of the current change."""

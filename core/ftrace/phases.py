@@ -293,7 +293,7 @@ def merged(rounds: Iterable[Round], rest: Sequence[Write] = ()) -> tuple[Phase, 
     Phases without a run of the CPUs in between become one phase.
     """
     found: list[Phase] = []
-    open_ = False  # whether the last one goes on, because no CPU runs in between
+    open_ = False  # whether the last one continues, because no CPU runs in between
     for each in rounds:
         data = each.before
         for phase in each.phases:

@@ -62,7 +62,7 @@ class CpuLane:
     irqs_off: bool | None = None
     """Whether its interrupts are off; None unless the guest stops its CPUs."""
     then: str = ""
-    """What it would go on with after the next phase, if it is inside the site and that differs."""
+    """Its next instruction after the next phase, if it is inside the site and that differs."""
 
 
 @dataclass(frozen=True, slots=True)
