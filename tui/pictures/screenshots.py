@@ -5,9 +5,9 @@ does to the console; at 80x24, the scenes of ports only for those with the wides
 screen of each kind, and each that the documents show, is drawn as SVG as well. The README
 opens with a movie.
 
-Each console has a session of its own, opened from the teaching kernel and driven by
-commands and keys, so a drawing is the same on every host. The tests compare both folders
-with new drawings.
+Each console has a session of its own, opened from the teaching kernel. Commands and keys
+drive it, so a drawing is the same on every host. The tests compare both folders with new
+drawings.
 """
 
 from __future__ import annotations
