@@ -70,9 +70,8 @@ def known(name: str) -> bool:
 def build(arch: str | None, kernel: str | None) -> tuple[str, str | None]:
     """Return the port that `--arch` and `--kernel` mean, and the path of an image, if any.
 
-    Options not given are None. `kernel` may name a build, which is a port of its own. The
-    architecture of a file is in the file. Raises `UsageError` if it is another one than `arch`,
-    or one without a port.
+    Options not given are None. `kernel` may name a build, which is a port of its own. A file
+    states its architecture. Raises `UsageError` if that is not `arch`, or if it has no port.
     """
     if kernel is None:
         return arch or DEFAULT, kernel
@@ -87,8 +86,8 @@ def build(arch: str | None, kernel: str | None) -> tuple[str, str | None]:
 def of_file(path: str) -> tuple[str, ...]:
     """Return the ports that the kernel or module at `path` is for, the usual one first.
 
-    A name that is not a port is of an architecture whose files can only be read. Empty if the
-    file does not tell, or cannot be read.
+    A name that is not a port is that of an architecture whose files can only be read. Empty if
+    the file does not state its architecture, or cannot be read.
     """
     from ..core.elf.recognise import is_for
     from ..core.payload.unpack import heads
@@ -105,7 +104,7 @@ def of_file(path: str) -> tuple[str, ...]:
 def reader(path: str, arch: str | None = None) -> Reader:
     """Return the reader for the sites of the file at `path`; `arch` overrides the file's own.
 
-    Raises `UsageError` if that is another architecture than the file's.
+    Raises `UsageError` if the file states a different architecture.
     """
     from ..core.ftrace.static_sites import Reader
     from .readable import READABLE
@@ -125,7 +124,7 @@ def reader(path: str, arch: str | None = None) -> Reader:
 def _of(kernel: str, arch: str | None) -> str:
     """Return the port for the file `kernel`, if `--arch` is `arch`.
 
-    Raises `UsageError` for another `--arch`, `ImageError` for a file of no port.
+    Raises `UsageError` for a different `--arch`, `ImageError` for a file of no port.
     """
     if arch is not None and arch not in _PORTS:
         return arch
@@ -194,7 +193,7 @@ def load_file(path: str) -> Port:
 
 @cache
 def _brought() -> dict[str, EntryPoint]:
-    """Return the entry points of other packages, by name; the first of two with one name."""
+    """Return the entry points of other packages, by name; of two with one name, the first."""
     from importlib.metadata import entry_points
 
     found: dict[str, EntryPoint] = {}

@@ -31,7 +31,7 @@ _ALL = 2**32 - 1
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """The facts of one architecture; `core.facts.FileFacts` explains each."""
+    """The facts of one architecture; `core.facts.FileFacts` explains each of them."""
 
     name: str
     elf_machine: str

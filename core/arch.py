@@ -309,7 +309,7 @@ def trampolines_of(port: Port) -> Trampolines | None:
 
 
 class Probes(Protocol):
-    """How an architecture has kprobes at instructions that are no call sites."""
+    """How an architecture places kprobes at instructions that are not call sites."""
 
     @property
     def breakpoint(self) -> Breakpoint:

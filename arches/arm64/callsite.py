@@ -65,7 +65,7 @@ def call_target(ip: int, text: bytes) -> int | None:
 
 
 def emulate(ip: int, text: bytes) -> Effect:
-    """Return the effect of the site `text`, disabled or enabled. Raises `ValueError` for others."""
+    """Return the effect of `text`, a nop or a branch. Raises `ValueError` for other text."""
     words = insn.words(text) if len(text) == insn.WORD else []
     if words == [insn.NOP]:
         return Effect({"pc": ip + insn.WORD})
@@ -79,7 +79,7 @@ def emulate(ip: int, text: bytes) -> Effect:
 def explain(ip: int, expected: bytes, found: bytes) -> str:
     """Return why a site is refused; see `Port.explain`.
 
-    The kernel has a message for a missing stub only: any other difference is just EINVAL.
+    The kernel has a message only for a missing stub: any other difference is just EINVAL.
     """
     if expected == found or not any(expected):
         return "out of 26-bit reach (+-128 MB), and no module PLT for it"

@@ -1,15 +1,15 @@
 """Kprobes of arm64: `brk`, and the copy of the instruction in its slot.
 
-The copy is followed by a branch to the next instruction, so that nothing is single-stepped. What
-depends on its address becomes other instructions:
+The copy is followed by a branch to the next instruction, so that nothing is single-stepped. An
+instruction that depends on its address becomes other instructions:
 
     b, b.cond, cbz, tbz   a branch over a branch to the target
     bl                    x30 is set, then a branch to the target; blr likewise, with br
     adr, adrp             the address, by movz and movk
     ldr literal           the address in the register that is loaded, then a load from there
 
-Not moved: exclusives, whose monitor a trap would clear, exceptions, and literals of vector
-registers. Source: arch/arm64/kernel/probes/decode-insn.c and simulate-insn.c, 6.1, which
+Some cannot be moved: exclusives, whose monitor a trap would clear, exceptions, and literals of
+vector registers. Source: arch/arm64/kernel/probes/decode-insn.c and simulate-insn.c, 6.1, which
 simulates these instructions; DDI 0487.
 """
 

@@ -2,7 +2,7 @@
 
 `die_kernel_fault()` prints the address that cannot be used and the kind of access,
 `mem_abort_decode()` decodes the syndrome register, and `die()` names the event and counts it.
-`__show_regs()` prints pstate with its flags as letters (capital if set), pc and lr as symbols,
+`__show_regs()` prints pstate with its flags as letters (capitals if set), pc and lr as symbols,
 sp, and the general registers from x29 down, three in a row. The call trace and five words of
 code follow; the word at pc is the last, in round brackets.
 

@@ -81,8 +81,8 @@ HARDWARE = (
     r"wfi|hvc|smc|eret|at |mrs \w+, (?:icc_(?!pmr)|pm|cnt[hkp]\w*_(?:ctl|cval|tval)|cntv_)"
     r"|msr (?!daif|sp_el0|spsel|tpidr|tpidrro|nzcv|fpcr|fpsr|pan|uao|ssbs|dit|icc_pmr)"
 )
-"""System registers that are written, and those of the interrupt controller, timers and event
-counters; calls of a hypervisor. Registers of the running thread, and masks of interrupts, work."""
+"""Writes to system registers; all use of the interrupt controller, timers and event counters; and
+calls of a hypervisor. Left out: registers of the running thread, and interrupt masks."""
 
 ENGINE = Engine(
     uc_arch=UC_ARCH_ARM64,
@@ -229,7 +229,7 @@ class Arm64Port(BasePort):
 
     @property
     def probes(self) -> Arm64Probes | None:
-        """How kprobes are at any instruction."""
+        """How kprobes are placed at any instruction."""
         return Arm64Probes()
 
     @property

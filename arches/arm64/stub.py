@@ -4,9 +4,9 @@
     add   x16, x16, #place
     br    x16
 
-The ABI lets code like this change x16 and x17 during any call. ADRP reaches +-4 GB, which
-covers all places for modules. The kernel calls a module's table of veneers its PLT, and keeps
-two outside of it for ftrace, with names of their own.
+A veneer is the Arm manuals' word for a stub. The ABI lets veneers change x16 and x17 during any
+call. ADRP reaches +-4 GB, which covers all places for modules. The kernel calls a module's table
+of veneers its PLT, and keeps two outside of it for ftrace, with names of their own.
 
 Source: Procedure Call Standard for the Arm 64-bit Architecture, 6.1.1 (IP0, IP1).
 """

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The end of each switch.S: the stack of task 0, THREAD_SIZE bytes at a multiple of
- * that, and the word to the linker that no code runs on a stack. `%` stands for `@`,
+ * that, and the note to the linker that no code runs on a stack. `%` stands for `@`,
  * which begins a comment on some architectures.
  */
 	.bss

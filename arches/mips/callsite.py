@@ -20,12 +20,12 @@ from . import insn
 from .insn import ADDIU, DADDIU, LUI, NOP, RA, V1, WORD, Words
 
 NEAR, FAR, FARTHEST, WIDE = 2, 5, 7, 9
-"""Instructions of a site: near, the fewest and the most of a far one, and those of a far one with
+"""Instructions of a near site, the minimum and maximum of a far one, and those of a far one with
 an address of 64 bits."""
 
 NAIVE, LINUX = "nop", "linux"
-"""Ways to disable a site besides the branch `b`: all words become nops, which is unsafe if a
-task is inside, a lesson; and the two words that 32-bit Linux writes."""
+"""Ways to disable a site besides the branch `b`: nops in all words, which a lesson shows to be
+unsafe if a task is inside; and the two words that 32-bit Linux writes."""
 
 SKIPPED = 2 * WORD
 """Bytes at the start of ftrace_caller that give back the stack of a site's delay slot."""
@@ -78,7 +78,7 @@ class Form:
 
     @property
     def most(self) -> int:
-        """Instructions of the longest site."""
+        """Number of instructions of the longest site."""
         return FARTHEST if self.bits == 32 else WIDE
 
     @property
@@ -111,12 +111,12 @@ class Form:
 
 
 def lengths(form: Form, sites: Sites) -> NDArray[np.intp]:
-    """Return the instructions of each of `sites`."""
+    """Return the number of instructions of each of `sites`."""
     return _lengths(form, _compiled(form, sites))
 
 
 def _lengths(form: Form, compiled: Words) -> NDArray[np.intp]:
-    """Return the instructions of each site, from its compiled text."""
+    """Return the number of instructions of each site, from its compiled text."""
     found = np.full(len(compiled), NEAR, np.intp)
     for each in (*form.far, _WIDE) if form.bits == 64 else form.far:
         found[_matches(compiled, each)] = len(each)
@@ -193,8 +193,8 @@ def call_target(form: Form, ip: int, text: bytes) -> int | None:
 def emulate(form: Form, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
     """Return the effect of the two words of a near site `text`.
 
-    `registers` holds sp. Raises `ValueError` for any other text, also for a far site, because
-    it jumps to an address in a register that is not known here.
+    `registers` holds sp. Raises `ValueError` for any other text, including a far site, whose
+    target is in a register that is not known here.
     """
     if text in (insn.pack(form.order, NOP, NOP), insn.pack(form.order, *form.near_nops)):
         return Effect({"pc": ip + len(text)})

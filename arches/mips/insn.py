@@ -25,9 +25,9 @@ there. So the `jal` becomes a branch too, to its own return address, with a nop 
 its delay slot. On n64 the site takes no stack and has a nop in the slot anyway,
 so the `jal` simply becomes a nop.
 
-Linux does it in another way (`--nop linux`, for o32). It turns both words into nops
-at boot and never writes the `addiu` again: an enabled site is `jal ftrace_caller + 8`
-and a nop, and ftrace_caller + 8 gives nothing back. From then on one word changes.
+Linux does it differently (`--nop linux`, for o32). It turns both words into nops at
+boot and never writes the `addiu` again: an enabled site is `jal ftrace_caller + 8` and
+a nop, and ftrace_caller + 8 does not give back stack. From then on one word changes.
 At a far site it writes two words, the second as a nop and back, so that a task stopped
 after the first one can lose half of the address.
 
@@ -37,8 +37,8 @@ the address of the saved ra into t4, or zero. Without optimization the addiu is 
 the call, with a nop in the delay slot: one more word.
 
 A task may have been preempted between any two words, and continues with the next,
-whatever it is by then. So only the first changes, into a branch over the rest. Its
-delay slot still adds to v1, which is unused. The other words go on loading the address
+whatever that is by then. So only the first changes, into a branch over the rest. Its
+delay slot still adds to v1, which is unused. The other words still load the address
 of mcount, so mcount itself is patched, once, to jump to ftrace_caller.
 
                         Compiled                    Disabled    Enabled
@@ -289,7 +289,7 @@ BLOCK_ENDS = (
     (0xFC0D_0000, REGIMM << 26 | 1 << 16),  # bgez, bgezal, and their likely forms
 )
 """Mask and value of jumps and branches. Those that compare for `not equal`, `less` or `greater`
-are left out: with equal registers they never branch, and the emulator takes them for nops."""
+are left out: with equal registers they never branch, and the emulator treats them as nops."""
 
 MOVES = (OR, ADDU, DADDU)
 """Functions with which assemblers write `move`: the oldest use an addition."""
@@ -325,7 +325,7 @@ def is_call(word: int) -> bool:
 
 
 def loaded(text: bytes, register: int, order: str) -> int | None:
-    """Return what a LUI and the ADDIU after it put into `register` first; None without them."""
+    """Return the value that the first LUI and ADDIU load into `register`; None without them."""
     code = [word_at(text, order, at) for at in range(0, len(text) // WORD * WORD, WORD)]
     for high, low in pairwise(code):
         if high & ~0xFFFF == lui(register, 0) and low & ~0xFFFF == addiu(register, register, 0):

@@ -4,7 +4,7 @@
 event and counts it. `show_registers()` prints the general registers, four in a row, without k0
 and k1, which the kernel keeps for itself; Hi and Lo; epc and ra as symbols; and BadVA, the
 address of the failed access. Then come the words of the stack to the end of its page, the call
-trace, and nine words of code. The word at epc, in angle brackets, follows three others.
+trace, and nine words of code. The word at epc is the fourth, in angle brackets.
 
 Frames are not chained. The first return address is in ra; the rest of the call trace is a
 guess, made of the words on the stack that could be return addresses.

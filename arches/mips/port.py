@@ -114,14 +114,14 @@ start code of another encoding."""
 
 
 SAFE_BLOCK = 300
-"""Instructions of a block that has enough temporaries: each instruction keeps one of the 512, the
-registers 150, and the emulator dies at the 362nd instruction (the 376th on 32 bits). The blocks of
-the guest's tracers are shorter; hooks would make them four times as slow."""
+"""Instructions of a block that does not run out of temporaries. The emulator has 512: registers
+take 150, each instruction one, and it dies at the 362nd instruction (on 32 bits, the 376th). The
+blocks of the guest's tracers are shorter; hooks would make them four times as slow."""
 
 
 HARDWARE = r"d?mtc0 \$\w+, \$(?!t4, 0)|tlb|wait|d?eret"
-"""Writes of coprocessor 0 except for Status (register 12, which masks interrupts), and others
-that reach the TLB or wait for an interrupt. Capstone prints general names for its registers."""
+"""Writes to coprocessor 0, except to Status (register 12, which masks interrupts), and instructions
+that reach the TLB or wait for an interrupt. Capstone prints its registers by general names."""
 
 
 def counters(order: Literal["little", "big"]) -> dict[bytes, Counter]:
@@ -135,7 +135,7 @@ def counters(order: Literal["little", "big"]) -> dict[bytes, Counter]:
 
 
 def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
-    """Return the engines for one byte order and the word size of the modes."""
+    """Return the emulator, disassembler and assembler for one byte order and word size."""
     big = order == "big"
     return Engine(
         uc_arch=UC_ARCH_MIPS,
@@ -245,7 +245,7 @@ class MipsPort(BasePort):
     def enter_call(
         self, function: int, arguments: Sequence[int], sp: int, return_to: int
     ) -> Effect:
-        """Return the registers of a call; o32 has the fifth argument and further ones on the stack.
+        """Return the registers of a call; on o32, the fifth and later arguments are on the stack.
 
         They are above the room for the first four.
         """
@@ -299,7 +299,7 @@ class MipsPort(BasePort):
         return callsite.calls(self.form, sites, target).make_call(sites)
 
     def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
-        """Return the edit from a call of `old` to a call of `new`; far sites cannot do that."""
+        """Return the edit from a call of `old` to a call of `new`; impossible at far sites."""
         was, shall = (callsite.calls(self.form, sites, target) for target in (old, new))
         return was.modify_call(sites, shall)
 

@@ -116,7 +116,7 @@ class MipsAbi(RelocationAbi):
     """A MIPS ABI, in which the value of one type can depend on another relocation."""
 
     def name(self, kind: int) -> str:
-        """Return the ABIs' name of a relocation type, or its number if they have none.
+        """Return the name of a relocation type in the ABIs, or its number if it has none.
 
         On n64 it may be several names, R_MIPS_GPREL16/R_MIPS_SUB/R_MIPS_HI16, one for each byte.
         """

@@ -3,9 +3,9 @@
 A block ends with a jump and its delay slot, at the end of a page, or with an instruction that
 always traps: `break`, `syscall` or an undefined one. Other instructions trap on a condition, in
 the middle of a block. The registers are still as at the trap, so the first instruction whose
-condition they meet is taken for the one that trapped. This is wrong only if an earlier
+condition they meet is assumed to be the one that trapped. This is wrong only if an earlier
 instruction has changed its own operands so that they now meet its condition, which cannot be
-known.
+detected.
 
 Sources: as in insn.py; the traps' numbers are in oops.py.
 """

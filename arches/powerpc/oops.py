@@ -3,11 +3,11 @@
 `bad_page_fault()` prints the kind and the address of the access, and `die()` names the signal
 that the task gets. `show_regs()` prints NIP, LR and CTR, CR and XER, and the general registers:
 four in a row if they have 64 bits, eight if they have 32. Then come NIP and LR as symbols, the
-call trace, and sixteen words of code. The word at NIP, in angle brackets, follows twelve others.
+call trace, and sixteen words of code. The word at NIP is the thirteenth, in angle brackets.
 
 The call trace needs no guess: every frame begins with the address of its caller's frame (the
-back chain) and holds the LR of the function it called. Only the innermost frame may not hold it
-yet, and may hold that of an earlier call instead; the kernel marks it as unreliable. A function
+back chain) and holds the LR of the function it called. Only the innermost frame may still hold
+the LR of an earlier call; the kernel marks it as unreliable. A function
 that the graph tracer follows returns to return_to_handler; its real return address follows in
 parentheses. If the chain ends where the machine delivered an interrupt, the trace continues with
 the registers that were saved there.

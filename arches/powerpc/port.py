@@ -51,7 +51,7 @@ VOLATILE = {
     "xer": 0xE000_0000,
     "cr": 0xFF00_0FFF,  # all but cr2 to cr4
 }
-"""Registers that a function may change, for either word size."""
+"""Registers that a function may change, with the bits it may change, for either word size."""
 
 
 def controls(msr: int) -> tuple[tuple[Register, int], ...]:
@@ -166,7 +166,7 @@ class PowerPort(BasePort, ABC):
         return callsite.call_target(self.bits, ip, text)
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
-        """Return what the site `text`, nops or a `bl`, does. Raises `ValueError` for other text."""
+        """Return the effect of `text`, nops or a `bl`. Raises `ValueError` for other text."""
         return callsite.emulate(self.form, self.bits, ip, text)
 
     def explain(self, ip: int, expected: bytes, found: bytes) -> str:

@@ -55,7 +55,7 @@ def call_target(bits: int, ip: int, text: bytes) -> int | None:
 def emulate(
     bits: int, abi: Abi, registers: Mapping[str, int], ip: int, text: bytes, target: int | None
 ) -> Effect:
-    """Return the effect of the nop, call or jump `text`; `target` is the target of the latter two.
+    """Return the effect of the nop, call or jump `text`; a call or jump goes to `target`.
 
     Raises `ValueError` for any other text.
     """

@@ -20,8 +20,8 @@ registers are still there.
 A relative branch counts from the end of its instruction, and addresses wrap:
 target = ip + 5 + rel32, modulo 2**32 or 2**64.
 
-A 32-bit CPU may be older than the `nop` with an operand (0f 1f, from the Pentium
-Pro on), so a 32-bit kernel's nops load a register with its own value.
+A 32-bit CPU may be older than the `nop` with an operand (0f 1f, since the Pentium
+Pro), so a 32-bit kernel's nops load a register with its own value.
 
 Sources: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2:
 CALL, JMP, INT 3, and NOP with its table of recommended multi-byte sequences; the

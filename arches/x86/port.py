@@ -80,8 +80,8 @@ HARDWARE = (
     r"|mov [cd]r\d|l[gil]dt |ltr |lmsw |invlpg |invpcid |wbinvd|invd$"
     r"|vm(?:call|mcall|launch|resume|read|write|xon|xoff|ptrld|ptrst|clear|run|load|save)\b"
 )
-"""Ports, MSRs, counters of events, control registers, and what only a hypervisor runs. What
-turns interrupts off and on is left out: there are none."""
+"""Instructions for I/O ports, MSRs, event counters and control registers, and those that only a
+hypervisor runs. Those that switch interrupts off and on are left out: there are none."""
 
 
 def engine(uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
@@ -145,7 +145,7 @@ class X86Port(BasePort):
         return insn.ends_in_call(before)
 
     def oops(self, crash: Crash) -> tuple[str, ...]:
-        """Return the report in the words of the x86 kernel."""
+        """Return the report of a fault."""
         return oops.report(crash, self.facts)
 
     def encoding(self, ip: int, text: bytes) -> Encoding | None:
@@ -186,7 +186,7 @@ class X86Port(BasePort):
         return callsite.call_target(self.bits, ip, text)
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
-        """Return what the nop, call or jump `text` does. Raises `ValueError` for others."""
+        """Return the effect of the nop, call or jump `text`. Raises `ValueError` for other text."""
         target = self.call_target(ip, text)
         return callsite.emulate(self.bits, self.facts.abi, registers, ip, text, target)
 

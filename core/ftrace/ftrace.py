@@ -102,7 +102,7 @@ class Ftrace:
             else Tracer(machine, kallsyms, self.records, entry, self.text, trampolines)
         )
         self.early: Addresses | None = None
-        """Sites of a kernel that has not come to `ftrace_init` yet; else None."""
+        """Sites of a kernel that has not reached `ftrace_init` yet; else None."""
         self._graph = False
         self._undo: Undo | None = None
         """Takes back the steps of the current change."""
@@ -208,12 +208,12 @@ class Ftrace:
 
         Linux has such a branch, and `ftrace_dyn_arch_init` makes it a nop.
         """
-        stub = self.kernel.symbols.address_of("ftrace_stub")
-        if edit is None or stub is None:
+        ftrace_stub = self.kernel.symbols.address_of("ftrace_stub")
+        if edit is None or ftrace_stub is None:
             return edit
         address = int(edit.address[0])
         found = self._memory.read_mapped(address, edit.expected.shape[1])
-        if self.port.call_target(address, found) != stub:
+        if self.port.call_target(address, found) != ftrace_stub:
             return edit
         return replace(edit, expected=np.frombuffer(found, np.uint8)[None, :])
 

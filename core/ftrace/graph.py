@@ -32,7 +32,7 @@ LABELS = (GRAPH_CALL, GRAPH_CALLER, RETURN_TO_HANDLER)
 CONTROL = "fgraph"
 """The guest's `struct fgraph_control`."""
 
-STUB = "ftrace_graph_stub"
+GRAPH_STUB = "ftrace_graph_stub"
 """The function of the graph tracer's ops."""
 
 SCHED_SWITCH = ("__tracepoint_sched_switch", "ftrace_graph_probe_sched_switch")
@@ -72,10 +72,10 @@ class GraphSettings:
 class FunctionGraph:
     """The graph tracer of one machine; `ops` selects its sites."""
 
-    def __init__(self, machine: Machine, ftrace: Ftrace, stub: int) -> None:
-        """`stub` is the address of the guest's `STUB`."""
+    def __init__(self, machine: Machine, ftrace: Ftrace, func: int) -> None:
+        """`func` is the address of the guest's `GRAPH_STUB`."""
         facts = machine.port.facts
-        self.ops = FtraceOps("graph_ops", stub)
+        self.ops = FtraceOps("graph_ops", func)
         self.settings = GraphSettings()
         self._user: GraphUser | None = None
         self._sleep_off = 0

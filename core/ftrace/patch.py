@@ -260,7 +260,7 @@ class Patcher:
 
     @property
     def under_way(self) -> Patch | None:
-        """The change that the guest performs without a stop, if `goto` has come to its middle."""
+        """The change that the guest performs without a stop, if `goto` leads into its middle."""
         patch = self.patch
         return patch if patch is not None and patch.guest and not patch.watched else None
 

@@ -53,10 +53,10 @@ class Act(Enum):
     SLICE = "every CPU runs a slice"
     PART = "write the first 4 bytes of one place, then an NMI comes"
     HELP = "an NMI writes its place first"
-    PREPARE = "the stopper of every CPU comes to multi_cpu_stop"
+    PREPARE = "the stopper of every CPU enters multi_cpu_stop"
     DISABLE_IRQ = "every CPU disables interrupts"
     RUN = "one CPU writes the whole text, the others wait"
-    EXIT = "every CPU goes on"
+    EXIT = "every CPU continues"
 
 
 STOPPING = frozenset({Act.PREPARE, Act.DISABLE_IRQ, Act.EXIT})
@@ -69,7 +69,7 @@ _WHY = {
     Act.WORD: "One aligned word changes at each place: a CPU fetches the old one or the new one, "
     "never half of each.",
     Act.TRAP: "One byte is written at once, so a CPU fetches either the old instruction or the "
-    "breakpoint. One that hits it goes on as the new text would.",
+    "breakpoint. One that hits it continues as the new text would.",
     Act.TAIL: "No CPU gets to these bytes: each has seen the breakpoint before them.",
     Act.HEAD: "Every CPU has the bytes after the breakpoint by now, so the new instruction is "
     "whole when its first byte appears.",
@@ -84,8 +84,7 @@ _WHY = {
     "place, it runs text that is half old and half new.",
     Act.HELP: "An NMI that finds text being written completes it, so it never runs half of it.",
     Act.PREPARE: "The stopper, migration/N, has the highest priority, so it preempts the task of "
-    "its CPU, wherever that stands. CPUs with interrupts or preemption off go on "
-    "until these are on.",
+    "its CPU, wherever that is. A CPU with interrupts or preemption off runs on until they are on.",
     Act.DISABLE_IRQ: "All CPUs are in multi_cpu_stop now, so none is about to run what changes. "
     "Without interrupts they stay there.",
     Act.RUN: "Every CPU is in multi_cpu_stop with interrupts off, and one of them writes. The "
@@ -294,7 +293,7 @@ def merged(rounds: Iterable[Round], rest: Sequence[Write] = ()) -> tuple[Phase, 
     Phases without a run of the CPUs in between become one phase.
     """
     found: list[Phase] = []
-    open_ = False  # whether the last one goes on, because no CPU runs in between
+    open_ = False  # whether the last one continues, because no CPU runs in between
     for each in rounds:
         data = each.before
         for phase in each.phases:

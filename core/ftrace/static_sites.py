@@ -119,21 +119,21 @@ def read_sites(reader: Reader, image: Image) -> StaticSites:
 class Difference:
     """How the sites of two files differ, by the names of their functions."""
 
-    came: tuple[StaticSite, ...]
-    went: tuple[StaticSite, ...]
+    added: tuple[StaticSite, ...]
+    removed: tuple[StaticSite, ...]
     changed: tuple[tuple[StaticSite, StaticSite], ...]
     """Sites with another form, or at another offset in their function."""
-    same: int
+    unchanged: int
 
 
 def difference(before: StaticSites, after: StaticSites) -> Difference:
     """Compare the sites of two files; functions that share a name are taken in their order."""
     old, new = _by_name(before), _by_name(after)
-    came = [site for key, site in new.items() if key not in old]
-    went = [site for key, site in old.items() if key not in new]
+    added = [site for key, site in new.items() if key not in old]
+    removed = [site for key, site in old.items() if key not in new]
     both = [(old[key], new[key]) for key in old if key in new]
     changed = [pair for pair in both if _shape(pair[0]) != _shape(pair[1])]
-    return Difference(tuple(came), tuple(went), tuple(changed), len(both) - len(changed))
+    return Difference(tuple(added), tuple(removed), tuple(changed), len(both) - len(changed))
 
 
 def _shape(site: StaticSite) -> tuple[str, int]:

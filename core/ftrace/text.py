@@ -51,7 +51,7 @@ class FtraceText:
         self._trampolines = trampolines
         self._on_bug = on_bug
         self._refused: FtraceBug | None = None
-        """The bug that the guest's change has met."""
+        """The bug that was found during the guest's change."""
 
     def save(self) -> Restore:
         """Return a function that restores the host's part; the machine saves the text itself."""

@@ -118,11 +118,11 @@ class OpsTrampolines:
         return [each for each in map(self._own, registered) if each is not None]
 
     def set_func(self, trampoline: OpsTrampoline, func: int, undo: ExitStack) -> None:
-        """Store that its slot calls `func` now; `undo` takes that back."""
+        """Store that its slot calls `func` now; `undo` reverts that."""
         self._put(replace(trampoline, func=func), undo)
 
     def set_op(self, trampoline: OpsTrampoline, op: int, undo: ExitStack) -> None:
-        """Pass `op` to its function from now on; `undo` takes that back."""
+        """Pass `op` to its function from now on; `undo` reverts that."""
         before = self._memory.read_int(trampoline.op)
         self._memory.write_int(trampoline.op, op)
         undo.callback(self._memory.write_int, trampoline.op, before)
@@ -230,7 +230,7 @@ class OpsTrampolines:
         return (address - self._first) // PLACE
 
     def _put(self, trampoline: OpsTrampoline, undo: ExitStack) -> None:
-        """Store the trampoline in place of the one at its address; `undo` takes that back."""
+        """Store the trampoline in place of the one at its address; `undo` reverts that."""
         number = self._number(trampoline.address)
         undo.callback(self._all.__setitem__, number, self._all[number])
         self._all[number] = trampoline

@@ -146,7 +146,7 @@ class Machine:
     # Interrupts
 
     def wake(self, vcpu: Vcpu) -> bool:
-        """Move an idle vCPU to its next interrupt. Return False if it goes on sleeping."""
+        """Move an idle vCPU to its next interrupt. Return False if it keeps sleeping."""
         vcpu.ticks = vcpu.wake
         if self.symbols.address(interrupt.ENTRY) is None:
             vcpu.interrupts.take(vcpu.ticks)

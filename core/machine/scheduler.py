@@ -65,12 +65,12 @@ class Turn:
 
 
 class Arrived(Exception):
-    """A replay has come to its horizon. `Scheduler.replay` catches it: it is not an error."""
+    """A replay has reached its horizon. `Scheduler.replay` catches it: it is not an error."""
 
 
 @dataclass(slots=True)
 class Held:
-    """A vCPU that is kept where it stands."""
+    """A vCPU that is kept where it is."""
 
     vcpu: Vcpu
     pc: int
@@ -116,7 +116,7 @@ class Horizon:
     cpu: int
     time: int
     arrive: Callable[[], None]
-    """Called at the end, while the machine stands at that instant; then `Arrived` is raised."""
+    """Called at the end, while the machine is at that instant; then `Arrived` is raised."""
     places: Collection[int] = ()
     watch: int = 0
     visit: Callable[[Vcpu], None] = lambda vcpu: None
@@ -137,7 +137,7 @@ class Guest(Protocol):
         ...
 
     def wake(self, vcpu: Vcpu) -> bool:
-        """Move an idle vCPU to its next interrupt. Return False if it goes on sleeping."""
+        """Move an idle vCPU to its next interrupt. Return False if it keeps sleeping."""
         ...
 
     def deliver(self, vcpu: Vcpu) -> bool:
@@ -162,18 +162,18 @@ class Scheduler:
         self._open: Turn | None = None
         """A turn that has stopped at a place; the next run resumes it."""
         self._wanted: Callable[[Vcpu], bool] = _nowhere
-        """Whether a vCPU that has come to a place (`Vcpu.stop_at`) stops there."""
+        """Whether a vCPU that has reached a place (`Vcpu.stop_at`) stops there."""
         self._places: Collection[int] = ()
         """The places of `run_to`."""
         self._horizon: Horizon | None = None
         self._held: Held | None = None
-        """The vCPU that `run_beside` keeps where it stands."""
+        """The vCPU that `run_beside` keeps where it is."""
         self._wait: Wait | None = None
         """What `run_beside` waits for. A replay may end before that: then the next runs wait on."""
         self._patience: int | None = None
         """Virtual ns until which it waits for the task that it keeps, once all else is done."""
         self._found = False
-        """Whether a vCPU has come to one of its places."""
+        """Whether a vCPU has reached one of its places."""
         self._slice = SLICE_NS
         """Virtual ns of one turn now."""
         self._away: Held | None = None
@@ -364,7 +364,7 @@ class Scheduler:
             self._away = held
 
     def _hold(self, worker: int | None) -> None:
-        """Keep the vCPU that stands at a place from moving on, unless it runs `worker`."""
+        """Keep the vCPU that has stopped at a place there, unless it runs `worker`."""
         turn, self._open, self._held = self._open, None, None
         number = self.stands if turn is None else turn.vcpu.number
         if number is None:
@@ -443,7 +443,7 @@ class Scheduler:
             while not done():
                 if self._wait is not None and self._open is None and self._waited():
                     went_on = self._wait.went_on
-                    self._end_wait()  # a replay has ended in its middle, and this run goes on
+                    self._end_wait()  # a replay has ended in its middle, and this run continues
                     self.stands = self._away = None
                     went_on()
                 if self._open is not None:

@@ -418,7 +418,7 @@ class Vcpu:
             stop = Stop(Why.INTERRUPT, number=self._trap)
         if stop is not None:
             self._spent = not self.facts.engine.survives_exceptions
-        # The clock has counted the next block already, unless this one goes on.
+        # The clock has counted the next block already, unless this one continues.
         pc, (start, size) = self.registers.pc, self._clock.block
         self._inside = pc if stop is None and start < pc < start + size else None
         if stop is None and self._inside is None and self._clock.stop_requested:

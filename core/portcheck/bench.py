@@ -142,7 +142,8 @@ def put_called(uc: Uc, subject: PortUnderTest) -> None:
     """Store the C functions that the entry code calls; each of them returns at once."""
     facts = subject.port.facts
     little = facts.byteorder == "little"
-    stub = subject.entry.symbols["ftrace_stub"]
+    ftrace_stub = subject.entry.symbols["ftrace_stub"]
+    returns = subject.entry.code[ftrace_stub : ftrace_stub + 2 * facts.max_insn_size]
     for place in subject.called.values():
         code = place
         if facts.abi.toc is not None:
@@ -150,7 +151,7 @@ def put_called(uc: Uc, subject: PortUnderTest) -> None:
             order: Literal["little", "big"] = "little" if little else "big"
             words = (code.to_bytes(facts.pointer_size, order), TOC.to_bytes(8, order))
             uc.mem_write(place, b"".join(words))
-        uc.mem_write(code, subject.entry.code[stub : stub + 2 * facts.max_insn_size])
+        uc.mem_write(code, returns)
 
 
 def code_of(subject: PortUnderTest, place: int) -> int:

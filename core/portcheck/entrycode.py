@@ -238,15 +238,15 @@ def disabled(subject: PortUnderTest) -> None:
 
 
 @check(DYNAMIC, "stub", "ftrace_stub returns")
-def stub_returns(subject: PortUnderTest) -> None:
+def ftrace_stub_returns(subject: PortUnderTest) -> None:
     port, base = subject.port, subject.base
-    stub, back = subject.labels["ftrace_stub"], base + BACK
+    ftrace_stub, back = subject.labels["ftrace_stub"], base + BACK
     uc = engine(port, base)
     uc.mem_write(base, subject.entry.code)
-    effect = port.enter_call(stub, [], base + STACK, back)
+    effect = port.enter_call(ftrace_stub, [], base + STACK, back)
     put(uc, port, effect.registers, effect.stores)
-    at, _ = run_to(uc, port, stub, back)
-    expect(at == back, f"pc is {at:x}, not {back:x}", stub)
+    at, _ = run_to(uc, port, ftrace_stub, back)
+    expect(at == back, f"pc is {at:x}, not {back:x}", ftrace_stub)
 
 
 def _graph_labels(subject: PortUnderTest) -> None:
@@ -272,6 +272,6 @@ def _aligned(subject: PortUnderTest, caller: str, kind: str) -> None:
 
 
 CHECKS = (
-    *(labels, arguments, kept, trace_stop, disabled, stub_returns, pt_regs, changed_regs),
+    *(labels, arguments, kept, trace_stop, disabled, ftrace_stub_returns, pt_regs, changed_regs),
     *(return_to_handler, graph_slot, graph_kept, graph_arguments),
 )

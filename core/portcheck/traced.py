@@ -94,8 +94,8 @@ class Traced:
         """Patch all slots of the callers to call the tracer."""
         subject = self._subject
         for name in dict.fromkeys(subject.slot_of(caller) for caller in subject.callers):
-            stub, tracer = subject.labels["ftrace_stub"], subject.base + _TRACER_AT
-            self.patch(self._port.update_ftrace_func(name, stub, tracer))
+            ftrace_stub, tracer = subject.labels["ftrace_stub"], subject.base + _TRACER_AT
+            self.patch(self._port.update_ftrace_func(name, ftrace_stub, tracer))
 
     def call_graph(self) -> None:
         """Patch the slot of the graph tracer to call ftrace_graph_caller."""

@@ -98,8 +98,9 @@ class _Site:
     def enter(self) -> Uc:
         """Return an engine that is about to enter the site's function."""
         subject, base = self._subject, self._subject.base
-        stub = subject.entry.symbols["ftrace_stub"]
-        returns = subject.entry.code[stub : stub + 2 * subject.port.facts.max_insn_size]
+        ftrace_stub = subject.entry.symbols["ftrace_stub"]
+        size = 2 * subject.port.facts.max_insn_size
+        returns = subject.entry.code[ftrace_stub : ftrace_stub + size]
         uc = entered(subject, self.start, self._end)
         uc.mem_write(self._at, self.text)
         for offset, code in ((AT, self._made.code), (FUNC, returns)):

@@ -34,7 +34,7 @@ from . import checkpoint
 from .boot import Boot
 
 REACH_NS = 20_000_000
-"""Virtual ns in which a CPU must come to the site."""
+"""Time limit for a CPU to reach the site, in virtual ns."""
 
 AFTER_NS = 20_000_000
 """Virtual ns that the machine runs on after the patch, at most."""
@@ -120,7 +120,7 @@ class Table:
     watched: str
     """What `patch watch` calls the site: its function, or the ip if that has several sites."""
     workload: str | None
-    """The workload that brings a CPU to the site; None if a CPU comes there without one."""
+    """The workload that brings a CPU to the site; None if a CPU gets there without one."""
     methods: tuple[str, ...]
     rows: tuple[Row, ...]
 

@@ -65,7 +65,7 @@ class Arrival:
 
     cpu: int
     at_place: bool
-    """Whether the CPU stands at the place of the instant."""
+    """Whether the CPU is at the place of the instant."""
 
 
 def instant_of(boot: Boot, table: EventTable, number: int) -> Instant:

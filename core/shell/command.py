@@ -78,11 +78,11 @@ class Context:
         self.output.append(text + "\n")
 
     def warn(self, text: str) -> None:
-        """Write a line to standard error; the command goes on, and its status stays the same."""
+        """Write a line to standard error; the command continues, and its status stays the same."""
         self.error.append(text + "\n")
 
     def fail(self, text: str, status: int = 1) -> None:
-        """Write a line to standard error; the command goes on and exits with `status`."""
+        """Write a line to standard error; the command continues and exits with `status`."""
         self.error.append(text + "\n")
         self.status = status
 

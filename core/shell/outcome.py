@@ -83,7 +83,7 @@ class ShowedPatchMethods:
 
 @dataclass(frozen=True, slots=True)
 class ShowedRace:
-    """What became of CPUs that met a patch of the site of `function`, as it was typed."""
+    """The fates of CPUs that raced a patch of the site of `function`, as it was typed."""
 
     function: str
     table: Table = field(compare=False, repr=False)
@@ -181,7 +181,7 @@ class WentForward:
 
 @dataclass(frozen=True, slots=True)
 class WentTo:
-    """`goto` went to another instant; `cpu` is the vCPU that stands there."""
+    """`goto` went to another instant; `cpu` is the vCPU that has arrived there."""
 
     cpu: int
 

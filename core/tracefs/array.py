@@ -510,7 +510,7 @@ class TraceArray(BaseArray):
         return Names(symbol, {each.syscall.nr: each.syscall.name for each in calls})
 
     def _event_switched(self, on: bool) -> None:
-        """Prepare the buffers for an event that goes on, or note that one went off."""
+        """Prepare the buffers for an event to be enabled, or note that one was disabled."""
         if on:
             self.ring.expand()
         self._update_record_cmd()

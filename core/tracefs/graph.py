@@ -17,7 +17,7 @@ from types import MappingProxyType
 from ..arch import Addresses
 from ..errors import TracefsError
 from ..ftrace.ftrace import Ftrace
-from ..ftrace.graph import STUB, FunctionGraph, GraphSettings, GraphUser
+from ..ftrace.graph import GRAPH_STUB, FunctionGraph, GraphSettings, GraphUser
 from ..ftrace.latency import LatencyTracer
 from ..ftrace.ops import FtraceHash
 from ..kernel.kallsyms import Kallsyms
@@ -57,8 +57,8 @@ class Graph:
     def __init__(self, machine: Machine, kallsyms: Kallsyms, ftrace: Ftrace) -> None:
         self.options = dict(OPTIONS)
         self.settings = GraphSettings()
-        stub = kallsyms.address(STUB, TRACER)
-        self._tracer = None if stub is None else FunctionGraph(machine, ftrace, stub)
+        func = kallsyms.address(GRAPH_STUB, TRACER)
+        self._tracer = None if func is None else FunctionGraph(machine, ftrace, func)
 
     def save(self) -> Restore:
         """Return a function that restores the settings and the tracer."""

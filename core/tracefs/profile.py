@@ -86,7 +86,7 @@ class Profile:
         self._tables.count(True)
 
     def stop(self) -> None:
-        """Stop counting; the counts stay. Raises `FtraceBug`, after which it goes on."""
+        """Stop counting; the counts stay. Keeps counting if it raises `FtraceBug`."""
         if not self.on:
             return
         # unregister_ftrace_graph() returns nothing either: a bug may have shut ftrace off.

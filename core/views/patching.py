@@ -62,7 +62,7 @@ class CpuLane:
     irqs_off: bool | None = None
     """Whether its interrupts are off; None unless the guest stops its CPUs."""
     then: str = ""
-    """What it would go on with after the next phase, if it is inside the site and that differs."""
+    """Its next instruction after the next phase, if it is inside the site and that differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,9 +279,9 @@ def title(phase: Phase, guest: bool = False) -> str:
 
 
 _STEPS = {
-    Act.PREPARE: "PREPARE: every CPU comes to multi_cpu_stop",
+    Act.PREPARE: "PREPARE: every CPU enters multi_cpu_stop",
     Act.DISABLE_IRQ: "DISABLE_IRQ: no CPU takes interrupts",
-    Act.EXIT: "EXIT: every CPU goes on",
+    Act.EXIT: "EXIT: every CPU continues",
 }
 
 _VERBS = {

@@ -263,6 +263,6 @@ def test_the_longest_wakeup_is_that_of_its_task(arch: str) -> None:
         if 0 <= kept.time_start - time[0] < BEGIN_NS
     )
     assert len(times) > 5 and end - start == max(run - woken for woken, run in times)
-    # The host sees the task's address stored after the tracer was told of the switch.
+    # The host sees the task's address stored after the tracer has seen the switch.
     assert kept.latency < end - start < kept.latency + SLACK_NS
     assert int(user("cat tracing_max_latency")) == kept.latency // 1000

@@ -44,7 +44,7 @@ def test_the_lowest_ratio(ratio: float, limit: float | None, met: bool, note: st
     assert (row.met, row.note, row.target) == (met, note, ">= 0.4")
 
 
-def test_a_limit_stands_beside_the_verdict() -> None:
+def test_a_limit_is_beside_the_verdict() -> None:
     row = at_most("it", "1 ms", 2.5, "other", 2, Limit(3, "why"))
     assert row.cells()[-1] == "yes (limit <= 3: why)"
     row = at_most("it", "1 ms", 3.5, "other", 2, Limit(3, "why"))

@@ -75,7 +75,7 @@ def shown(command: str) -> str:
 
 
 def tried(machine: Machine, cases: Iterable[Case], reset: bool = True) -> Iterable[Result]:
-    """Run `cases`, each on a machine where all is off unless not `reset`; yield their results."""
+    """Run each of `cases` on a machine, with everything off if `reset`; yield their results."""
     programs = {
         "{dynftrace}": [sys.executable, "-m", "dynftrace"],
         "{libtracefs}": [sys.executable, str(Path(__file__).with_name("libtracefs.py"))],

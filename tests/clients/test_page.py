@@ -31,7 +31,7 @@ def test_the_page_has_a_table_of_all_cases() -> None:
     assert f"| x86_64 | {len(TRACE_CMD)} |" in text and f"| x86_64 | {len(PERF)} |" in text
 
 
-def test_the_reason_is_what_a_log_ends_with(tmp_path: Path) -> None:
+def test_the_reason_is_the_end_of_the_log(tmp_path: Path) -> None:
     (tmp_path / "2-two.tc-log.x").write_text(
         "+ cat trace\nno event is there\n+ exit_fail\n+ exit 1\n"
     )

@@ -55,7 +55,7 @@ COMMANDS = {
 
 
 YOUNG = 50_000
-"""New objects after which the garbage collector looks at them."""
+"""Number of new objects after which the garbage collector scans them."""
 
 
 class Commands(click.Group):
@@ -73,7 +73,7 @@ class Commands(click.Group):
         return sorted(COMMANDS)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Execute the command line; raise `DynftraceError` without the memory for a machine."""
+        """Execute the command line. Raises `DynftraceError` if no machine would fit in memory."""
         check_memory()
         return super().invoke(ctx)
 
@@ -129,7 +129,7 @@ def dynftrace(
 def run(arguments: Sequence[str]) -> int:
     """Execute a command line without the program's name and return the exit status."""
     be_lenient()
-    # Modules make many objects, which all stay: looking for garbage takes 5 % of a start.
+    # Imports create many objects that stay: scanning them for garbage takes 5 % of a start.
     gc.set_threshold(YOUNG, 10, 10)
     try:
         status = dynftrace.main(list(arguments), prog_name="dynftrace", standalone_mode=False)

@@ -70,7 +70,7 @@ def _session_store(context: click.Context, name: str, machine: MachineOptions) -
             was, now = getattr(saved.machine, field), getattr(here, field)
             if given(context, option) and was != now:
                 raise UsageError(
-                    f"session {name} was saved with another {flag(option)} ({_shown(was)}, not "
+                    f"session {name} was saved with a different {flag(option)} ({_shown(was)}, not "
                     f"{_shown(now)}): omit {flag(option)} or use another session name"
                 )
         if given(context, "theme"):

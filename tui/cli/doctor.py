@@ -1,4 +1,4 @@
-"""`dynftrace doctor`: what this installation and this host have, as a form for bug reports."""
+"""`dynftrace doctor`: a report on this installation and this host, for bug reports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PROBE = "─▶✓…"
 """Characters of the console, each one cell wide in a suitable font and terminal."""
 
 PATIENCE_S = 0.5
-"""Host seconds that the terminal has to answer."""
+"""Time limit for the terminal's answer, in host seconds."""
 
 Answers = dict[str, str]
 
@@ -55,12 +55,12 @@ def doctor_command(context: click.Context, json: bool) -> None:
     if json:
         print(json_format.dumps(found, indent=1, ensure_ascii=False))
     else:
-        print("\n".join(_form(found)))
+        print("\n".join(_report(found)))
     context.exit(FAILED if "failed" in found["machine"] else 0)
 
 
-def _form(found: Mapping[str, Answers]) -> Iterator[str]:
-    """Yield the lines of the form."""
+def _report(found: Mapping[str, Answers]) -> Iterator[str]:
+    """Yield the lines of the report."""
     width = max(len(name) for answers in found.values() for name in answers)
     for part, answers in found.items():
         yield part
@@ -116,12 +116,12 @@ def _machine() -> Answers:
 
 def _terminal() -> Answers:
     names = ("TERM", "COLORTERM", "TERM_PROGRAM", "NO_COLOR", "TMUX")
-    told = {name: os.environ[name] for name in names if os.environ.get(name)}
+    variables = {name: os.environ[name] for name in names if os.environ.get(name)}
     tty = sys.stdin.isatty() and sys.stdout.isatty()
     size = shutil.get_terminal_size()
     return {
         "is a terminal": "yes" if tty else "no",
-        **told,
+        **variables,
         "size": f"{size.columns}x{size.lines}" if tty else "unknown",
         "encoding": f"{sys.stdout.encoding} ({locale.getlocale()[1] or 'C locale'})",
         "colours": _colours() if tty else "unknown",

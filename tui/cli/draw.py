@@ -38,9 +38,9 @@ def draw_command(
 ) -> None:
     """Execute CMDS and write a picture as SVG.
 
-    map shows the address space, and what the call site of FUNC reaches, lanes what each CPU did
-    over virtual time, flame which calls took the time, and hist how long the calls of FUNC took.
-    flame and hist need the tracer function_graph. A recorded trace has no map.
+    map shows the address space and what the call site of FUNC reaches. lanes shows what each CPU
+    did over virtual time. flame shows which calls took the time, and hist how long the calls of
+    FUNC took; both need the tracer function_graph. A recorded trace has no map.
     """
     from ...core.session.pictures import drawing_of, picture_of_trace, whole
     from ...core.views.drawing import svg

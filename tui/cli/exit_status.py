@@ -3,4 +3,4 @@
 FAILED = 1
 USAGE = 2
 INTERRUPTED = 130
-"""After ctrl+c: 128 and the number of SIGINT."""
+"""After ctrl+c: 128 plus the number of SIGINT."""

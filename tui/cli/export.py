@@ -29,7 +29,7 @@ FORMATS = ("perfetto", "folded", "speedscope", "csv", "jsonl", "text", "report",
     "--format",
     "wanted",
     type=click.Choice(FORMATS),
-    help="Format; the default depends on the end of FILE.",
+    help="Format; by default, the one that the extension of FILE names.",
 )
 @click.option(
     "--file-version",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ...core.ftrace.static_sites import StaticSites
 
 arch_option = click.option(
-    "--arch", metavar="NAME", help="Architecture of the file, if the file does not tell."
+    "--arch", metavar="NAME", help="Architecture of the file, if the file does not say."
 )
 json_option = click.option("--json", "json", is_flag=True, help="Print JSON.")
 
@@ -75,7 +75,7 @@ def records_command(file: str, arch: str | None, json: bool) -> None:
 @arch_option
 @json_option
 def diff_command(before: str, after: str, arch: str | None, json: bool) -> None:
-    """Show which call sites came, went, or changed their form from A to B.
+    """Show which call sites were added, removed, or changed in form from A to B.
 
     A and B are kernels or modules. Sites are compared by the names of their functions.
     """

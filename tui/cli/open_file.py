@@ -41,7 +41,7 @@ def open_command(
     """Open FILE, a trace.dat of trace-cmd or of `dynftrace export`, recorded anywhere.
 
     The console shows its events with the same filters, folds and pictures as those of a machine.
-    Files of versions 6 and 7 can be read, compressed or not, of any architecture.
+    It can be a file of version 6 or 7, compressed or not, of any architecture.
     """
     if text:
         _write(Path(file), only, instance)

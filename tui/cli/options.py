@@ -17,7 +17,7 @@ ANY_PATH = click.Path(readable=False)
 """A path that shells complete; the code that reads the file reports errors."""
 
 FLAGS = {"modules": "module"}
-"""Flags that differ from their parameter's name, without dashes, by that name."""
+"""Flags, without dashes, that differ from their parameter's name; the keys are these names."""
 
 
 def completion_of(
@@ -198,7 +198,7 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
             settings.check(context)
         wanted = arch if given(context, "arch") else None
         port, image = wanted, kernel
-        # A file is looked at when the machine is opened: that loads every port.
+        # A file is examined only when the machine is opened, because that loads every port.
         if kernel is None or kernel in arches.built_in():
             # The setting `arch` applies unless the kernel implies a port.
             port, image = arches.build(arch if kernel is None else wanted, kernel)

@@ -107,7 +107,7 @@ def run_interactive(session: Session) -> int:
 
 
 def _execute(shell: Shell, text: str) -> tuple[int, bool]:
-    """Execute `text`, printing after each command; return its status, and whether ctrl+c came."""
+    """Execute `text`, printing after each command; return its status, and if ctrl+c stopped it."""
     status = 0
     with _stop_on_interrupt(shell.session) as interrupted:
         try:
@@ -140,7 +140,7 @@ def _show_progress(text: str) -> None:
 def _stop_on_interrupt(session: Session) -> Iterator[Callable[[], bool]]:
     """Within the context, ctrl+c stops the machine; a second one ends the program.
 
-    Yields a function that returns whether ctrl+c came.
+    Yields a function that returns whether the user has pressed ctrl+c.
     """
     came = False
 

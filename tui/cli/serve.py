@@ -54,7 +54,7 @@ NEEDED = {"aiohttp": "aiohttp", "textual_serve": "textual-serve"}
     metavar="N",
     default=VISITORS,
     show_default=True,
-    help="Most visitors at a time; each needs about 100 MB of memory.",
+    help="Maximum number of visitors at a time; each needs about 100 MB of memory.",
 )
 @click.option(
     "--any-module",
@@ -71,7 +71,7 @@ def serve_command(
     theme: str | None,
     open_session: Callable[[], Session],
 ) -> None:
-    """Serve the console in a browser. Each visitor has a machine as the OPTIONS describe.
+    """Serve the console in a browser. Each visitor has a machine that the OPTIONS describe.
 
     ctrl+c stops the server and all machines.
     """
@@ -86,7 +86,7 @@ def serve_command(
         ) from error
     if theme is not None:
         _check_theme(theme)
-    # Report a machine that cannot be opened here, not to each visitor.
+    # If the machine cannot be opened, fail here, and not for each visitor.
     open_session()
     command = [sys.executable, "-m", "dynftrace", *console_arguments(context)]
     with listen(host, port) as listener:

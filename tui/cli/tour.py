@@ -34,7 +34,7 @@ from .options import completion_of, theme_option
 )
 @click.option("--check", is_flag=True, help="Run the commands of each step, and check it.")
 @click.option("--step", type=click.IntRange(1), metavar="N", help="Begin with step N.")
-@click.option("--new", metavar="NAME", help="Write NAME.md, a lesson of your own to begin with.")
+@click.option("--new", metavar="NAME", help="Write NAME.md, a template for a lesson of your own.")
 @click.option("--report", "as_report", is_flag=True, help="Print your progress as JSON.")
 @click.option("--json", "json", is_flag=True, help="Print the list as a JSON list of objects.")
 @theme_option
@@ -147,11 +147,11 @@ def _walked(tour: Tour, status: StatusLine) -> bool:
 def check_tour(tour: Tour) -> Iterator[tuple[str, str]]:
     """Do each step by its own commands; yield its title, and its error or "".
 
-    It is an error too if the checks already hold before the step: they would prove nothing.
+    It is also an error if the checks hold before the step: they would prove nothing.
     Lessons that come with the program are done in an empty folder, since some write files.
     """
     with ExitStack() as stack:
-        if tour.path is not None and courses.comes_along(tour.path):
+        if tour.path is not None and courses.is_ours(tour.path):
             stack.enter_context(chdir(stack.enter_context(TemporaryDirectory())))
         yield from _done(tour)
 

@@ -2,8 +2,8 @@
 
 The app opens at once and paints its frame. Meanwhile the session opens in the machine's
 thread, so nothing heavy is imported here: methods import what only a key or a command needs.
-A task of several steps, for example a tour, is a
-flow with its own state (`flows/`); the app passes views, answers and messages on.
+A task of several steps, for example a tour, is a flow with its own state (`flows/`). The app
+passes views, answers and messages on.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class ConsoleApp(TypeAhead):
         self.saving = SaveFlow(self, self.main, store)
         self.reports = ReportFlow(self)
         self._unread: Box | None = None
-        """An error too long for its row, to be shown unless a report says more."""
+        """An error too long for its row; a box shows it unless a report says more."""
         self.files = FileFlow(self, self)
         self.set_class(walk is not None, TOURING)
         for each in theme.THEMES:
@@ -142,7 +142,7 @@ class ConsoleApp(TypeAhead):
     def refresh_css(self, animate: bool = True) -> None:
         """Style everything again, in the colours of a new theme.
 
-        Before there is a screen, its style sheet is not parsed: that comes when it opens.
+        Until the first screen opens, its style sheet is not parsed: only the variables change.
         """
         if self.screen_stack:
             super().refresh_css(animate)
@@ -174,7 +174,7 @@ class ConsoleApp(TypeAhead):
         """Pause the machine briefly for a key, so that the key is handled first."""
         if isinstance(event, events.Key):
             if event.key == "escape" and self.runner.progress:
-                self.runner.interrupt()  # a way back, a race: the machine stays where it was
+                self.runner.interrupt()  # a `back` or a race: the machine stays as it was
                 return
             self.runner.give_way()
         await super().on_event(event)
@@ -366,7 +366,7 @@ class ConsoleApp(TypeAhead):
             for text in texts:
                 outcomes.append(driver.execute(text))
                 if outcomes[-1].status:
-                    break  # a machine after an oops takes no more commands
+                    break  # after an oops, for example, the next command would fail too
             return outcomes
 
         def show(outcomes: Sequence[Done]) -> None:
@@ -470,7 +470,7 @@ class ConsoleApp(TypeAhead):
             open_picture(self, kind, self.main.trace.events.time_here())
 
     def action_race(self) -> None:
-        """Let a CPU meet a patch of the shown site, at each position."""
+        """Race a patch of the shown site against a CPU at each position."""
         self.race.key()
 
     async def on_tour_wanted(self, message: TourWanted) -> None:

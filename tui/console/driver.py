@@ -69,7 +69,7 @@ class SessionDriver:
         self._clock = clock or HostClock()
         self.shell = shell_of(session)
         self.progress = ""
-        """How far a way back has come, or ""."""
+        """Progress of a `back`, or ""."""
         session.history.progress = self._on_progress
         self._ip: int | None = None
         records, prefix = session.boot.ftrace.records, session.port.facts.abi.text_prefix
@@ -266,7 +266,7 @@ class SessionDriver:
     def _path(self, ip: int | None, hurry: bool) -> PathText:
         """Return the call path from the site at `ip`."""
         if ip is None:
-            # The path of every call while ftraced has found no site.
+            # While ftraced has found no site, every call takes this path.
             return PathText(self.boot.paths.mcount_hops(), said=_NOTHING_FOUND)
         try:
             hops = self.session.call_path(ip)
@@ -275,7 +275,7 @@ class SessionDriver:
         return PathText(tuple(hops), self._reason(ip), *self._stub_table(ip, hurry))
 
     def _call(self, stepping: Stepping | None, hurry: bool) -> PathText | None:
-        """Return the path of the call on which a watched CPU is."""
+        """Return the path of the call that the watched CPU is executing."""
         if stepping is None or stepping.ip is None:
             return None
         return self._path(stepping.ip, hurry)
@@ -288,7 +288,7 @@ class SessionDriver:
             return ()  # the call site pane already says that the memory is not mapped
 
     def _stub_table(self, ip: int, hurry: bool) -> tuple[str, tuple[StubView, ...]]:
-        """The module of the site at `ip` and its stubs; in a `hurry` they may be slightly old."""
+        """Return the module of the site at `ip`, and its stubs; in a `hurry` slightly old ones."""
         module = self.boot.modules.find(self.boot.ftrace.state_at(ip).module or "")
         of = (self.session.boots, "" if module is None else module.name)
         if module is None:

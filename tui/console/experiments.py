@@ -21,7 +21,7 @@ class Experiment:
     about: str
     command: str
     works: Callable[[Session], bool] = lambda session: True
-    """Whether the command has the effect of `about` in the machine's present state."""
+    """Whether the command would do now what `about` says."""
 
 
 EXPERIMENTS = (

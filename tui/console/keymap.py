@@ -1,4 +1,4 @@
-"""The keys of the console's screens and panes; a box or an input has its few keys itself.
+"""The keys of the console's screens and panes; boxes and inputs define their own few keys.
 
 A keymap file refers to a binding by its id (`[keys]`, `functions.toggle = "x"`). The
 tooltip is the binding's line in the help. The footer shows only bindings with `show`, so
@@ -41,7 +41,7 @@ APP = [
         id="app.screenshot",
         tooltip="save a picture of the screen as SVG",
         show=False,
-        priority=True,  # boxes too are worth a picture
+        priority=True,  # also works over a box
     ),
 ]
 
@@ -264,7 +264,7 @@ THROUGH = [
         *(f"main.pane{number}" for number in range(1, 5)),
     }
 ]
-"""Keys of the main screen that close a box and then do the same as without it."""
+"""Keys of the main screen that also work over a box, and close it first."""
 
 BOX_COPY = _key("box.copy", "y", "copy_all", "copy", "copy the text", show=True)
 

@@ -27,7 +27,7 @@ class RecordedDriver:
     progress = ""
 
     def __init__(self, path: Path, instance: str = "") -> None:
-        """Read the file. Raises as `Recording`."""
+        """Read the file. Raises what `Recording` raises."""
         self.path = path
         recording = Recording(path, instance)
         self._text = recording.text()

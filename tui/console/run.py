@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 PATIENCE_S = 10.0
-"""Host seconds the machine's thread has to end."""
+"""Time limit for the machine's thread to end, in host seconds."""
 
 HANGUP_S = 3.0
-"""Host seconds the program has to end after its terminal has closed."""
+"""Time limit for the program to end after its terminal has closed, in host seconds."""
 
 
 def run_console(
@@ -110,18 +110,18 @@ def run_recorded(
 def _exit_on_signals(app: ConsoleApp) -> Iterator[None]:
     """Within the context, signals that end a program make `app` exit and restore the terminal.
 
-    The exit status is that of a program that died of the signal.
+    The exit status is that of a program killed by the signal.
     """
 
     def leave(number: int, frame: FrameType | None) -> None:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            # The terminal is not changed yet, or restored.
+            # The terminal is in its normal state: not yet changed, or already restored.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         else:
-            # After a refresh: a screen must not lose its widgets while it is put together.
+            # After a refresh: a screen must not lose its widgets while it is being composed.
             loop.call_soon_threadsafe(app.call_after_refresh, app.exit, None, 128 + number)
 
     before = {number: signal.getsignal(number) for number in _ENDING}
@@ -138,8 +138,9 @@ def _exit_on_signals(app: ConsoleApp) -> Iterator[None]:
 def _end_with_the_terminal() -> None:
     """End the program when its terminal closes, even if it ignores SIGHUP, as under nohup.
 
-    The toolkit would read the end of input for ever. Even if SIGHUP has ended the app, one of its
-    threads may do so: a kernel also sends SIGCONT, on which the toolkit may start a second one.
+    Otherwise the toolkit would read the end of input forever. One of its threads may do so even
+    after SIGHUP has ended the app: the kernel also sends SIGCONT, and the toolkit may start a
+    second input thread on it.
     """
     if not sys.stdin.isatty():
         return
@@ -159,9 +160,9 @@ def spare_the_interface() -> None:
     """Keep the garbage collector from delaying keys, once the session is open.
 
     Existing objects live as long as the process. Scanning all of them would delay a key by
-    70 ms, about once a second while the guest runs, so they are exempted. The objects made
-    later are few and soon grow by the quarter that triggers a full collection in CPython, so
-    the threshold of full collections is raised. A start leaves no garbage worth a collection.
+    70 ms, about once a second while the guest runs, so they are exempted. Few objects are made
+    later, so their number soon grows by the quarter that triggers a full collection in CPython:
+    hence the higher threshold. A start leaves no garbage worth collecting.
     """
     gc.freeze()
     gc.set_threshold(700, 10, 1000)

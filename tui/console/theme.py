@@ -1,4 +1,4 @@
-"""The console's own themes: quiet grounds, one colour a meaning."""
+"""The console's own themes: quiet backgrounds, one colour for each meaning."""
 
 from __future__ import annotations
 

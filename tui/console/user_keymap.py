@@ -16,7 +16,7 @@ from .keymap import GROUPS
 _MODIFIERS = {"ctrl", "shift", "alt", "super", "hyper", "meta"}
 _NAMES = {key.value for key in Keys} | {*KEY_NAME_REPLACEMENTS.values()}
 _ASCII = {re.sub("[ -]", "_", unicodedata.name(chr(code)).lower()) for code in range(33, 127)}
-"""Names with underscores, as the toolkit writes `less_than_sign`."""
+"""Unicode names of the ASCII characters, as Textual writes them: `less_than_sign`."""
 
 
 def read(path: Path) -> dict[str, str]:

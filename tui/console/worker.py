@@ -39,7 +39,7 @@ GIVE_WAY_S = 0.05
 """Maximum host seconds of the machine's pause after a key, so that the key is drawn first."""
 
 GLANCE_S = 0.001
-"""Host seconds after which the paused machine looks whether the key is drawn."""
+"""Interval at which the paused machine checks whether the key is drawn, in host seconds."""
 
 BUSY_S = 0.2
 """Host seconds after which the status line mentions a job."""
@@ -74,7 +74,7 @@ class Driver(Protocol):
 
     @property
     def progress(self) -> str:
-        """How far a long command has come, or ""; may be read from any thread."""
+        """Progress of a long command, or ""; may be read from any thread."""
         ...
 
     def run(self, ns: int) -> None:
@@ -179,7 +179,7 @@ class Runner:
 
     @property
     def progress(self) -> str:
-        """How far a long command has come, or ""."""
+        """Progress of a long command, or ""."""
         return "" if self._driver is None else self._driver.progress
 
     @property
@@ -299,7 +299,7 @@ class Runner:
                     self._open_jobs -= jobs
                 self._wake()
                 started, begin = self._clock.now(), driver.now()
-                drawn = started  # the next frame must not meet the next key
+                drawn = started  # the next frame must not coincide with the next key
             if self._running and not self._closed:
                 self._wait_quiet()
                 self._chunk(driver)

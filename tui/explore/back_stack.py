@@ -14,11 +14,11 @@ MOST = 100
 class Place:
     """A location: a pane, the function under the list's cursor, the event under the trace's.
 
-    `function` is a rec.ip; `event` is None while the trace is followed.
+    `ip` is the rec.ip of the function; `event` is None while the trace is followed.
     """
 
     pane: int
-    function: int | None = None
+    ip: int | None = None
     event: RowKey | None = None
 
 

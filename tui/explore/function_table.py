@@ -100,7 +100,7 @@ class FunctionIndex:
         return np.argsort(rank, kind="stable")
 
     def by_use(self) -> NDArray[np.intp]:
-        """Return the indices of functions to begin with, of modules, and of the rest."""
+        """Return the indices of good starting points, of modules' functions, and of the rest."""
         return self._by_use
 
     def by_name(self) -> NDArray[np.intp]:

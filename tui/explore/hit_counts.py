@@ -40,7 +40,7 @@ class HitCounter:
         """Return the calls of the functions of `index`; the same object if nothing changed."""
         profiled = session.boot.array.profile.on
         of: object = (session.boots, session.now) if profiled else trace
-        # A trace that has changed is a new object; comparing the contents would take long.
+        # A trace that has changed is a new object; comparing the contents would be slow.
         same = self._of == of if profiled else self._of is of
         if not same or index is not self._index:
             new = self._profiled(session, index) if profiled else self._traced(index, trace)

@@ -53,7 +53,7 @@ class Export:
         """Write to `path` in the format that its name selects; return a message, and "".
 
         Text has the rows shown; other formats have the whole trace. `trace_dat` returns the
-        file for trace-cmd with the present contents of the buffers. A timeline also has `patches`,
+        file for trace-cmd with the current contents of the buffers. A timeline also has `patches`,
         phases of changes of text. Raises `DynftraceError`.
         """
         from ...core.trace.export.formats import TRACE_DAT, exported, format_of

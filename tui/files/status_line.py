@@ -14,7 +14,7 @@ PATIENCE_S = 2.0
 
 
 class StatusLine:
-    """The progress of `total` steps on `stream`; nothing is written if that is no terminal.
+    """The progress of `total` steps on `stream`; nothing is written if that is not a terminal.
 
     Call `clear` before other output, so that it does not begin within the line.
     """

@@ -1,1 +1,1 @@
-"""dynftrace in Python programs and notebooks; `dynftrace.open` is its entrance."""
+"""dynftrace in Python programs and notebooks; begin with `dynftrace.open`."""

@@ -113,7 +113,7 @@ class TracedMachine:
     def __init__(self, session: Session) -> None:
         """Use an open `session`."""
         self.session = session
-        """What lies below: all of `core`, without promises for other versions."""
+        """The session: access to all of `core`, whose API may change between versions."""
         self.files = Files(session)
         self._shell = Shell(session)
 

@@ -61,7 +61,7 @@ _RICH = {
     "link": "blue",
     "found": "black on yellow",
 }
-"""How the tones of `present.line` look, on light and on dark grounds."""
+"""How the tones of `present.line` look, on light and on dark backgrounds."""
 
 
 class Shown:
@@ -105,7 +105,7 @@ def _span(span: tuple[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Site(Shown):
-    """A call site as it was when it was asked for; `view` has all of it as data."""
+    """A snapshot of a call site; `view` has all of it as data."""
 
     view: CallSite
 
@@ -179,8 +179,8 @@ class Trace(Shown):
 
         `time_ns`, `cpu`, `pid`; `comm`, the task's name; `event`, such as `function`,
         `funcgraph_entry` or `syscall`; `function` and `caller`; `depth` and `duration_ns` of
-        calls, -1 for events without; `text`, what an event of another kind says. An event
-        without a name has "" in that column.
+        calls, or -1; `text`, the text of an event that is not a call. An event without a name
+        has "" in that column.
         """
         table = self._text.table
         events = table.events
@@ -212,7 +212,7 @@ class Trace(Shown):
         return MappingProxyType(found)
 
     def _types(self) -> NDArray[np.uint16]:
-        """Return the kind of each event; of a trace event of the kernel its type in the buffer."""
+        """Return the kind of each event; for a kernel trace event, its type in the buffer."""
         table = self._text.table
         kinds = table.events["type"].astype(np.uint16)
         traced = kinds == EVENT

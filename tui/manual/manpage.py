@@ -142,7 +142,7 @@ def _records(context: click.Context) -> Iterator[tuple[str, str]]:
 
 
 def _options(context: click.Context, described: dict[str, str]) -> Iterator[str]:
-    """Yield the options; those that `described` already has with the same text by name only."""
+    """Yield the options, but only the names of those that `described` has with the same text."""
     records = [each for each in _records(context) if not described or "--help" not in each[0]]
     old = [name for name, text in records if described.get(name) == text]
     if old:

@@ -1,11 +1,10 @@
 """Clients of a mount as tasks of the guest, which repeat their forks and execs.
 
-The host's kernel reports forks and execs through the process events connector. Those of clients,
-and of their children, are repeated by guest tasks of the same pids: a fork calls kernel_clone()
-there, an exec do_execve(). So the filters that clients set for pids have something to choose, and a
-trace shows the client's own pid. This needs root, and a guest with the function run_client();
-without either, clients just have no tasks. The guest also makes the directories of the events that
-they define.
+The host's kernel reports forks and execs through the process events connector. Guest tasks with
+the same pids repeat those of clients and of their children: a fork calls kernel_clone(), an exec
+do_execve(). So a client can filter by its own pid, and sees that pid in the trace. This needs root,
+and a guest with the function run_client(); without either, clients have no tasks. The guest also
+makes the directories of the events that clients define.
 
 Sources: Documentation/driver-api/connector.rst, include/uapi/linux/cn_proc.h.
 """
@@ -27,7 +26,7 @@ from ...core.machine.requests import Client
 from ...core.session.session import Session
 
 MOST = 64
-"""Steps that are repeated at once: a client that forks faster loses the oldest."""
+"""Maximum number of steps to repeat at once; older ones are lost."""
 
 _LIMIT_NS = 100_000_000
 """Virtual ns that one step may take."""
@@ -68,7 +67,7 @@ class Clients:
         self._ended: set[int] = set()
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -92,7 +91,7 @@ class Clients:
         """Have guest tasks repeat the clients' actions since the last call."""
         steps = self._steps()
         array = self._session.boot.array
-        # The guest's task ends after each step, but its pid stays in use as long as the client.
+        # The guest's task ends after each step, but its pid stays in use while the client lives.
         array.outside = frozenset(self._known | self._ended)
         self._execute(steps)
         array.outside = frozenset(self._known)
@@ -143,14 +142,14 @@ class Clients:
         return steps
 
     def _events(self) -> Iterator[tuple[int, int, int, int, int]]:
-        """Yield the events that wait: what, and its four pids."""
+        """Yield the pending events: the kind of each, and its four pids."""
         start = _HEADER.size + _MESSAGE.size
         while self._socket is not None:
             try:
                 data = self._socket.recv(4096)
             except OSError as error:
                 if error.errno == errno.ENOBUFS:
-                    continue  # some were lost: too many for the socket
+                    continue  # the socket's buffer was full: some events are lost
                 return
             if len(data) >= start + _EVENT.size:
                 what, _, _, *pids = _EVENT.unpack_from(data, start)

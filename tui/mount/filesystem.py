@@ -1,4 +1,4 @@
-"""The file system, as FUSE asks for it.
+"""The callbacks of the file system, which FUSE calls.
 
 Only errno goes back to a client. A client's open file is found by its file handle, not by its path:
 a module that is unloaded takes paths away.
@@ -33,7 +33,7 @@ from .open_file import OpenFile
 from .runner import Runner
 
 WAIT_S = 0.02
-"""Host seconds between two looks of a reader that waits."""
+"""Interval at which a waiting reader looks for data, in host seconds."""
 
 PROC = "/proc"
 """The directory with the machine's files of /proc; a client may bind them over the host's."""
@@ -42,7 +42,7 @@ SPLICED_SIZE = 1 << 50
 """Size of files for splice(2): more than is ever read."""
 
 RELEASE_S = 0.01
-"""Host seconds in which the release of a file follows its last close."""
+"""Maximum time from the last close(2) of a file to its release, in host seconds."""
 
 
 class TracefsOperations(libfuse.Operations):
@@ -65,7 +65,7 @@ class TracefsOperations(libfuse.Operations):
         self._clients = clients
         self._ready = ready
         self.mounted = False
-        """Whether clients could use it."""
+        """Whether clients could ever use the file system."""
         self._more = more
         self._open: dict[int, OpenFile] = {}
         self._numbers = itertools.count(1)
@@ -73,7 +73,7 @@ class TracefsOperations(libfuse.Operations):
         self._owner = {"st_uid": os.getuid(), "st_gid": os.getgid()}
         self._released = threading.Condition()
         self._closing: int | None = None
-        """The file whose release may be on its way."""
+        """The file whose release may be pending."""
         self._polled: dict[int, int] = {}
         """Poll handles of clients that wait for a pipe, by file handle."""
 
@@ -148,7 +148,7 @@ class TracefsOperations(libfuse.Operations):
     rename = symlink = link = mknod = unlink
 
     def utimens(self, *times: object) -> int:
-        """Accept the times of touch(1), without an effect."""
+        """Accept the times of touch(1), and ignore them."""
         return 0
 
     chmod = chown = utimens
@@ -172,7 +172,7 @@ class TracefsOperations(libfuse.Operations):
         """Read; a pipe without events waits for some, unless it was opened with O_NONBLOCK.
 
         splice(2) asks for one page after the other and returns at the first that fails, so it
-        waits a moment only. read(2) has a lock owner, and the page cache has none.
+        waits only briefly. read(2) has a lock owner; reads of the page cache have none.
         """
         opened = self._open[fi.fh]
         if opened.in_pages and not fi.lock_owner:
@@ -285,7 +285,7 @@ class TracefsOperations(libfuse.Operations):
 
 
 def refused(number: int) -> OSError:
-    """Return the error with that errno."""
+    """Return the error with the errno `number`."""
     return OSError(number, os.strerror(number))
 
 

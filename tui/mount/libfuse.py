@@ -62,13 +62,13 @@ _library.fuse_get_context.restype = ctypes.POINTER(_Context)
 
 
 def client() -> int:
-    """Return the pid of the process that has made the present request; 0 outside of requests."""
+    """Return the pid of the process that made the current request; 0 outside of requests."""
     context = _library.fuse_get_context()
     return int(context[0].pid) if context else 0
 
 
 def interrupted() -> bool:
-    """Return whether the client of the present request was interrupted or killed, or has to go."""
+    """Return whether the client of the current request was interrupted or killed, or must end."""
     here = _library.fuse_get_context()[0].fuse
     return bool(
         _library.fuse_interrupted() or _library.fuse_session_exited(_library.fuse_get_session(here))

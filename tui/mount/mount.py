@@ -75,7 +75,7 @@ def mount(
             **libfuse.THREADS,
         )
     except RuntimeError as error:
-        # The status of an end by a signal is not zero either.
+        # FUSE also raises this when a signal ends it.
         if not operations.mounted:
             raise DynftraceError(f"{directory}: FUSE could not mount tracefs") from error
     finally:

@@ -1,8 +1,8 @@
 """A file of tracefs as a client has it open: bytes, pieces, and close(2).
 
-The tree reads and writes whole texts. A client reads in pieces at offsets, and its write arrives
-as often as it calls write(2). Source: seq_read_iter() in fs/seq_file.c, tracing_read_pipe() in
-kernel/trace/trace.c.
+The tree reads and writes whole texts. A client reads in pieces at offsets, and each of its
+write(2) calls arrives separately. Source: seq_read_iter() in fs/seq_file.c, tracing_read_pipe()
+in kernel/trace/trace.c.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ CHUNK_NS = 1_000_000
 """Virtual ns that the machine runs before clients get their turn."""
 
 BEHIND_S = 0.1
-"""Host seconds that the machine may be late; it does not catch up on more."""
+"""Maximum delay, in host seconds, that the machine makes up for; a longer one is dropped."""
 
 
 class Pace(Enum):

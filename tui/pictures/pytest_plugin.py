@@ -51,8 +51,8 @@ def open_machine(
     """Open a machine of port `arch`; `fields` are fields of `MachineSpec`.
 
     Without `arch`, the port is the one that `dynftrace` uses without `--arch`. `modules` is a
-    name or path, or several of them. Raises as `Session.open`, `UsageError` for an unknown
-    port, and `TypeError` for an unknown field.
+    name or path, or several of them. Raises what `Session.open` raises, `UsageError` for an
+    unknown port, and `TypeError` for an unknown field.
     """
     from ... import arches
     from ...core.session.session import MachineSpec, Session
@@ -126,7 +126,7 @@ class Pictures:
             pytest.fail(wrong)
 
     def _compare(self, path: Path, made: str) -> str:
-        """Compare `made` with the picture in `path`; return what is wrong, or "".
+        """Compare `made` with the picture in `path`; return an error, or "".
 
         Write `path` with `--update-pictures`; without it, a picture that differs is written
         beside it. Raises `OSError` and `DynftraceError` if files cannot be read or written.

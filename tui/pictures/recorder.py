@@ -1,7 +1,7 @@
-"""Records movies: commands typed into the console or the shell, or a tour that does itself.
+"""Records movies: commands typed into the console or the shell, or a tour that "show me" takes.
 
-Nothing is measured. A key takes `KEY_MS`, a result stays for the pause that was asked for, and
-a step of a tour as long as reading its text takes.
+Nothing is measured. A key takes `KEY_MS`, a result stays for the requested pause, and a step of
+a tour for the time it takes to read its text.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def record_shell(
     size: tuple[int, int],
     pause_ms: int,
 ) -> Movie:
-    """Record `commands` typed at the tracefs shell, whose prompt is `prompt_of` it."""
+    """Record `commands` typed at the tracefs shell; `prompt_of` returns its prompt."""
     from ...core.shell.shell import Shell
 
     check_size(size)

@@ -53,7 +53,7 @@ _TREE = (
 _SCHEDULE = ("site schedule",)
 
 _WHOLE = Pose(("3", "z"))
-"""The trampoline pane, filling the window."""
+"""The pane Trampoline, filling the window."""
 
 _BOX = Pose(("G",), boxes=True)
 """The end of the box that shows a command's output."""

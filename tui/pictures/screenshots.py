@@ -5,9 +5,9 @@ does to the console; at 80x24, the scenes of ports only for those with the wides
 screen of each kind, and each that the documents show, is drawn as SVG as well. The README
 opens with a movie.
 
-Each console has a session of its own, opened from the teaching kernel and driven by
-commands and keys, so a drawing is the same on every host. The tests compare both folders
-with new drawings.
+Each console has a session of its own, opened from the teaching kernel. Commands and keys
+drive it, so a drawing is the same on every host. The tests compare both folders with new
+drawings.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ USUAL = (120, 40)
 """Columns and rows at which every scene is drawn."""
 
 WIDEST = ("x86_64", "ppc64", "mips64", "arm64")
-"""The port of each family with the longest lines: whose scenes are drawn at `SMALL` too."""
+"""The port with the longest lines of each family; its scenes are drawn at `SMALL` too."""
 
 LARGE = (200, 50)
 
@@ -95,8 +95,8 @@ MOVIE_PAUSE_MS = 2000
 def consoles() -> dict[str, tuple[tuple[int, int], dict[str, Scene]]]:
     """Return the size and the scenes, in order and by name, of each console to open.
 
-    The key of a console is the name of its first drawing. Its setup leads to any of its
-    scenes, so that it need not begin with the scene that the others continue.
+    The key of a console is the name of its first drawing. A console may begin with any of its
+    scenes, because its setup serves them all.
     """
     chosen = SCREENS.keys() | {name for arch in WIDEST for name in port_scenes(arch)}
     opened: dict[tuple[str, tuple[int, int]], dict[str, Scene]] = {}

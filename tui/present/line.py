@@ -107,8 +107,8 @@ def short(text: str) -> str:
 def folded(shown: Line, width: int) -> list[Line]:
     """Return `shown` in rows of at most `width` cells: the rest is indented below the start.
 
-    A row ends before a column (after two blanks) if it is then half full, else at a blank, else in
-    a word. Rows of a drawing stay whole.
+    A row ends before a column (after two blanks) if that leaves it at least half full, else at a
+    blank, else within a word. Rows of a drawing stay whole.
     """
     text = plain(shown).rstrip()
     if any(sign in text for sign in _DRAWING):

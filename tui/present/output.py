@@ -1,7 +1,7 @@
 """The output of a command in the tones of the theme, for a box.
 
-The shell's text has no colours. Here frames are drawn with lines, and what one looks for
-stands out: the fields and bits of an instruction, where a call goes, marks of changed and of
+The shell's text has no colours. Here frames are drawn with lines, and the important parts
+stand out: the fields and bits of an instruction, the target of a call, marks of changed and of
 damaged text. The text to copy is the shell's.
 """
 
@@ -20,7 +20,7 @@ _SIGNS = {"!": "bad", "*": "accent", "✓": "good", "✗": "bad"}
 
 
 FIELD_TONES = ("accent", "link", "good", "strong")
-"""Tones of the fields of an instruction, in turn; bars between them stand without colour too."""
+"""Tones of the fields of an instruction, in turn; bars separate them even without colour."""
 
 
 def output_lines(texts: Iterable[str]) -> list[Line]:
@@ -70,7 +70,7 @@ def output_line(text: str) -> Line:
 
 
 def _scale(match: Match[str]) -> list[Span]:
-    """The reach of a call, as a bar."""
+    """Return the reach of a call, as a bar."""
     before, marks = match.groups()
     left, ip, right = marks.partition("+")
     bar = [("━" * len(left), "good"), ("┿" if ip else "", "strong"), ("━" * len(right), "good")]
@@ -78,18 +78,18 @@ def _scale(match: Match[str]) -> list[Span]:
 
 
 def _beyond(match: Match[str]) -> list[Span]:
-    """A place out of reach."""
+    """Return a place out of reach."""
     return [(match[0], "bad")]
 
 
 def _pointer(match: Match[str]) -> list[Span]:
-    """An arrow up, to the scale, and the name of the place."""
+    """Return an arrow up, to the scale, and the name of the place."""
     before, after = match.groups()
     return [(before, ""), ("▲", "accent"), (after or "", "")]
 
 
 def _frame(match: Match[str]) -> list[Span]:
-    """A row of an instruction drawn to scale: the names of its fields, or their bits."""
+    """Return a row of an instruction drawn to scale: the names of its fields, or their bits."""
     bits = not match[0].strip("| 01")
     return [
         ("│", "dim") if part == "|" else (part, "strong" if bits else "accent")
@@ -98,31 +98,31 @@ def _frame(match: Match[str]) -> list[Span]:
 
 
 def _field(match: Match[str]) -> list[Span]:
-    """A field of an instruction: name, value, meaning."""
+    """Return a field of an instruction: name, value, meaning."""
     name, value, meaning = match.groups()
     return [(name, "accent"), (value, "strong"), (meaning, "")]
 
 
 def _code(match: Match[str]) -> list[Span]:
-    """An instruction: address, bytes, text."""
+    """Return an instruction: address, bytes, text."""
     address, data, text = match.groups()
     return [(address, "dim"), (data, ""), (text, "strong")]
 
 
 def _target(match: Match[str]) -> list[Span]:
-    """The rule of a target, and its result."""
+    """Return the rule of a target, and its result."""
     rule, result = match.groups()
     return [(rule, "dim"), (result, "strong")]
 
 
 def _sign(match: Match[str]) -> list[Span]:
-    """A line with a sign of changed, damaged or verified text."""
+    """Return a line with a sign of changed, damaged or verified text."""
     before, sign, after = match.groups()
     return [(before, ""), (sign, _SIGNS[sign]), (after, "")]
 
 
 def _registers(match: Match[str]) -> list[Span]:
-    """Registers; those that are zero are faint."""
+    """Return registers; those that are zero are faint."""
     spans: list[Span] = []
     for name, value in _REGISTER.findall(match[0]):
         spans += [(name, "accent"), (value, "" if value.strip("0") else "dim")]
@@ -140,4 +140,4 @@ _KINDS: tuple[tuple[str, Callable[[Match[str]], list[Span]]], ...] = (
     (r"( *)([!*✓✗])( .*)", _sign),
     (r"(?: +[a-z][a-z0-9]* +[0-9a-f]{8,16})+", _registers),
 )
-"""Patterns of whole lines, the first that matches counts, and the spans of a match."""
+"""Patterns of whole lines, and functions that return the spans of a match; the first wins."""

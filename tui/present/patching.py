@@ -19,7 +19,7 @@ _WIDE = 110
 """Minimum width at which a phase's row also has the instructions after the phase."""
 
 _TITLE = 48
-"""Cells of a title then."""
+"""Cells of a title in such a row."""
 
 
 def head_lines(view: PatchView, mode: str) -> tuple[Line, ...]:
@@ -142,7 +142,7 @@ def _lane(view: PatchView, lane: CpuLane, width: int, label: int, cpu: int) -> L
     if lane.state != "running":
         where, tone = f"{lane.state} in {lane.place}", "bad" if lane.state == "dead" else "dim"
     else:
-        verb = "goes on with" if lane.inside else "runs" if in_site else "would run"
+        verb = "continues with" if lane.inside else "runs" if in_site else "would run"
         at = "at the site: " if in_site and not lane.inside else ""
         where = f"{at}{verb} {lane.text}"
         if not in_site:
@@ -182,8 +182,8 @@ def at_once(obstacle: str) -> str:
 
 
 def lost(lane: CpuLane) -> str:
-    """Return what happens to a CPU that stands inside the site."""
+    """Return what happens to a CPU inside the site."""
     return (
-        f"! CPU {lane.cpu} stands inside the site: then it goes on with {lane.then}, "
+        f"! CPU {lane.cpu} is inside the site: then it continues with {lane.then}, "
         "without the new instructions before it."
     )

@@ -36,7 +36,7 @@ def table_rows(
 ) -> tuple[Line, tuple[Line, ...]]:
     """Return the names of the columns, and one line for each row of the table.
 
-    The cell that is `chosen` is in brackets; `▶` is before the row in which one stands, `here`.
+    The cell that is `chosen` is in brackets; `▶` is before the row of the visited cell, `here`.
     """
     rows = [(str(each.number), _makes(each), each.place, each.text) for each in table.rows]
     fates = [[each.word for each in row.results] for row in table.rows]
@@ -53,14 +53,14 @@ def table_rows(
         for at, (result, size) in enumerate(zip(row.results, methods, strict=True)):
             tone = "bad" if result.bad else "good" if result.reached else "dim"
             spans.append(_cell(result.word, size, (number, at) == chosen, tone))
-        stands = here is not None and here[0] == number
-        mark = ("▶ ", "accent") if stands else ("  ", "")
+        visited = here is not None and here[0] == number
+        mark = ("▶ ", "accent") if visited else ("  ", "")
         lines.append(line(*spans, at=row.address, mark=mark))
     return line("  ", *head), tuple(lines)
 
 
 def foot_rows(table: Table, width: int, chosen: Cell, here: Cell | None) -> tuple[Line, ...]:
-    """Return the words about the cell that is `chosen`."""
+    """Return the lines about the cell that is `chosen`."""
     row, method = table.rows[chosen[0]], table.methods[chosen[1]]
     result, room = row.results[chosen[1]], max(width - 2, 10)
     what = "enables" if row.enables else "disables"
@@ -85,15 +85,15 @@ def foot_rows(table: Table, width: int, chosen: Cell, here: Cell | None) -> tupl
 
 
 _ENDS = {
-    "FINE": "The CPU goes on as before.",
+    "FINE": "The CPU continues as before.",
     "LOST": "The CPU is lost: {} is wrong, and it oopses.",
     "OOPS": "The CPU oopses: {}",
     "HANG": "The CPU hangs.",
     "STALE": "The CPU executes the old text.",
     "EVENT_LOST": "The CPU executes the new text, but its call is not recorded.",
-    "UNREACHED": "No CPU comes there.",
+    "UNREACHED": "No CPU reaches this position.",
 }
-"""What becomes of a CPU, by the name of its fate."""
+"""Sentences about the end of a race, by the name of the CPU's fate."""
 
 
 def _makes(row: Row) -> str:

@@ -20,7 +20,7 @@ LEAD = 2
 """Rows of code above the pc after it has left the window."""
 
 _MOST_ACCESSES = 2
-"""Accesses to memory that a line names: no instruction but `stmw` makes more than a pair."""
+"""Maximum memory accesses that a line names: only `stmw` makes more than two."""
 
 _WORDS = {"saved": "good", "frame": "accent", "return": "link", "old": "dim", "value": ""}
 """Tones of the words of a stack."""

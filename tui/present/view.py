@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 STEPPING, PATCH, RACE = 5, 6, 7
-"""The numbers of the screens of a moment among the panes, which are 1 to 4."""
+"""Numbers of the screens of a moment; they continue those of the panes, 1 to 4."""
 
 
 class State(IntEnum):
@@ -162,7 +162,7 @@ IN_TRACE = "events"
 """Calls that have an event in the trace."""
 
 ORDERS = ("use", "address", "name", "state", "hits")
-"""Orders of the function list; `use` has functions to begin with first, then modules."""
+"""Orders of the function list; `use` has good starting points first, then modules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +173,8 @@ class Report:
     lines: tuple[Line, ...]
     copy: str
     """The whole report, for the clipboard."""
-    ip: int | None = None
-    """Address at which it happened: a call site, or the pc of an oops."""
+    at: int | None = None
+    """Address at which it happened: the ip of a call site, or the pc of an oops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +204,8 @@ class Done:
 class View:
     """All of the screen's data at one moment.
 
-    `site` and `path` are what the panes show of the function under the
-    cursor, whose rec.ip is `ip`; `reports` only grows.
+    `site` and `path` belong to the function under the cursor, whose rec.ip is `ip`; `reports`
+    only grows.
     """
 
     status: Status = Status()
@@ -214,7 +214,7 @@ class View:
     ip: int | None = None
     site: SiteText | None = None
     start: int | None = None
-    """rec.ip of a function that every workload calls, to begin with, if the kernel has it."""
+    """rec.ip of the function to show first, which every workload calls; None without it."""
     path: PathText | None = None
     reports: tuple[Report, ...] = ()
     stepping: Stepping | None = None

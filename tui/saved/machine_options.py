@@ -35,7 +35,7 @@ class MachineOptions:
     def with_arch(self) -> MachineOptions:
         """Return these options with the architecture of the image, which is read.
 
-        Raises `UsageError` if `arch` is another one, or if it has no port.
+        Raises `UsageError` if `arch` is a different one, or if it has no port.
         """
         return replace(self, arch=arches.build(self.arch, self.kernel)[0])
 

@@ -33,7 +33,7 @@ class SessionStore:
         self.name = name
         self._clock = clock
         self.progress = ""
-        """How far a long `open` has come, or ""; may be read from any thread."""
+        """Progress of a long `open`, or ""; may be read from any thread."""
         self._machine = machine if saved is None else saved.machine
         self._saved = saved
         self._session: Session | None = None

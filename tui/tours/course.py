@@ -61,10 +61,10 @@ def load(name: str) -> Tour:
 
 def load_path(path: Path) -> Tour:
     """Load the lesson in the file `path`. Raises `UsageError`."""
-    return lesson_file.read(path, _name(path), None if comes_along(path) else _commands())
+    return lesson_file.read(path, _name(path), None if is_ours(path) else _commands())
 
 
-def comes_along(path: Path) -> bool:
+def is_ours(path: Path) -> bool:
     """Return whether the lesson in the file `path` comes with the program."""
     return path in (*TOURS.paths, *LABS.paths)
 

@@ -47,7 +47,7 @@ class _Lesson:
     lines: tuple[str, ...]
 
     def error(self, line: int, reason: str, wrong: str = "", column: int = 1) -> UsageError:
-        """Return an error about `line`, counted from 1; `wrong` is looked for to get the column."""
+        """Return an error about `line`, counted from 1; the column is that of `wrong`."""
         text = self.lines[line - 1] if line <= len(self.lines) else ""
         found = text.find(wrong) if wrong else -1
         return UsageError(f"{self.where}:{line}:{found + 1 if found >= 0 else column}: {reason}")

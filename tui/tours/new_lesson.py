@@ -1,4 +1,4 @@
-"""A lesson to begin with: complete, so that it can be taken and checked before it is changed."""
+"""A template for lessons: complete, so that it can be taken and checked before it is changed."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def find() -> tuple[str, Path] | None:
 
 
 def _time(path: Path) -> float:
-    """Return when `path` was changed, in seconds; 0 if that cannot be found out."""
+    """Return when `path` was changed, in seconds; 0 if that is unknown."""
     try:
         return path.stat().st_mtime
     except OSError:

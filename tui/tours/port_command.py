@@ -20,7 +20,7 @@ LIMIT_S = 180
 """Host seconds that the checks of a file may take."""
 
 VISITOR = "TEXTUAL_DRIVER"
-"""Set in the environment of a console that a browser shows: its visitor owns no files here."""
+"""Set in the environment of a console in a browser: its visitor owns no files here."""
 
 SKELETON = '''\
 """A toy port: arm64-mcount, except for make_nop, which is yours to write.
@@ -73,7 +73,7 @@ class PortCommand:
             "new FILE | check FILE | result",
             "write a toy port to a file, or check it",
             self._run,
-            details="new: a file of Python to begin with; new --solved: with the solution.\n"
+            details="new: write a Python file to complete; new --solved: with the solution.\n"
             "check: execute the file in a process of its own and run the porting guide's checks.\n"
             "result: the result of the last check.",
         )

@@ -172,7 +172,7 @@ class Tour:
     """The file; None for a text that was not read from one."""
 
     def open(self, at: int = 0) -> Session:
-        """Open the tour's machine as the steps before step `at`, counted from 0, leave it.
+        """Open the tour's machine in the state before step `at`, counted from 0.
 
         Raises what `Session.open` raises, and `UsageError` if a command of `setup` fails.
         """

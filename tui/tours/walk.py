@@ -29,7 +29,7 @@ class Walk:
         self.hinted = 0
         """Number of hints that the student has asked for."""
         self.shown = False
-        """Whether the student had the step done by "show me" before doing it."""
+        """Whether "show me" did the step before the student had done it."""
         self._effects: list[Effect] = []
 
     def open(self) -> Session:

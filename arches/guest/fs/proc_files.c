@@ -37,7 +37,7 @@ static int stat_proc_show(struct seq_file *m)
 	return 0;
 }
 
-/* As the kernel has them: a probe can read them as strings. */
+/* Kept as in the kernel, so that a probe can read them as strings. */
 const char linux_proc_banner[] = "%s version %s (" UTS_MACHINE ") (gcc " __VERSION__ ") %s\n";
 const char linux_version[] = "#1 SMP PREEMPT";
 

@@ -50,7 +50,7 @@ struct cpu_clock {
 #define RB_OVERWRITE (1u << 1) /* if full: overwrite the oldest page, else drop new events */
 #define RB_CLOCK_COUNTER (1u << 2) /* time stamps are not those of this CPU: they count events
 				    * on all CPUs, unless RB_CLOCK_GLOBAL or _JIFFIES is set */
-#define RB_RECORD_CMD (1u << 3) /* a tracer or event is on that records names of tasks */
+#define RB_RECORD_CMD (1u << 3) /* an enabled tracer or event records names of tasks */
 #define RB_FUNCTION_OFF (1u << 4) /* the function tracer has stopped, but its sites are patched */
 #define RB_CLOCK_GLOBAL (1u << 5) /* nanoseconds that never decrease from one CPU to another */
 #define RB_RECORD_TGID (1u << 7) /* an event is on, and the thread groups of tasks are wanted */
@@ -142,7 +142,7 @@ struct cpu_local {
 #define HC_TEXT_POKE 22   /* (): text may be written now; TEXT_POKE_*: what to do next */
 #define HC_SYNC_CORE 23   /* (): execute no older text on this CPU from now on */
 #define HC_TRAP_RETURN 26 /* (pt_regs): leave an exception; does not return */
-#define HC_PID_FOLLOW 25  /* (pid, parent): it was forked by the parent; or with 0: it has ended */
+#define HC_PID_FOLLOW 25  /* (pid, parent): the parent has forked it; parent 0: it has ended */
 #define HC_FTRACE_UPDATED 24 /* (sequence number): see struct ftrace_update */
 
 /* Interrupt vectors. The machine calls
@@ -152,7 +152,7 @@ struct cpu_local {
 #define NMI_STACK_SIZE 8192
 
 /*
- * An NMI comes at any block, also while interrupts are off, but not inside another NMI. The
+ * An NMI comes at any block, even while interrupts are off, but not inside another NMI. The
  * machine calls
  *   void common_nmi(struct pt_regs *regs)
  * below a pt_regs at the end of `nmi_stack`, with interrupts off. It ends with HC_NMI_RETURN
@@ -204,9 +204,9 @@ struct host_request {
 
 /*
  * A change of text that the console asks for. The machine fills the kernel's symbol
- * `ftrace_update`, raises VECTOR_UPDATE on CPU 0, and runs. The kernel gets the CPUs to where text
- * may be written, and makes HC_TEXT_POKE there; the machine writes. The kernel answers with
- * HC_FTRACE_UPDATED in the end.
+ * `ftrace_update`, raises VECTOR_UPDATE on CPU 0, and runs. The kernel brings the CPUs to a point
+ * at which text may be written, and makes HC_TEXT_POKE; the machine writes. At the end, the kernel
+ * answers with HC_FTRACE_UPDATED.
  */
 #define UPDATE_STOP_MACHINE 1 /* all CPUs are stopped while text is written */
 #define UPDATE_BREAKPOINT 2   /* CPUs run, and execute sync_core() between the steps */
@@ -225,7 +225,7 @@ struct ftrace_update {
 
 /* The state of stop_machine(): the kernel's symbol `stop_machine_data`. */
 #define MULTI_STOP_NONE 0
-#define MULTI_STOP_PREPARE 1     /* CPUs come to multi_cpu_stop() */
+#define MULTI_STOP_PREPARE 1     /* CPUs enter multi_cpu_stop() */
 #define MULTI_STOP_DISABLE_IRQ 2 /* they disable interrupts */
 #define MULTI_STOP_RUN 3         /* one of them writes text */
 #define MULTI_STOP_EXIT 4
@@ -234,7 +234,7 @@ struct multi_stop_data {
 	u32 state;
 	u32 thread_ack;  /* CPUs that have not acknowledged the state yet */
 	u32 num_threads;
-	u32 active_cpu;  /* the one that writes */
+	u32 active_cpu;  /* number of the CPU that writes */
 	int (*fn)(void *data);
 	void *data;
 };
@@ -330,7 +330,7 @@ struct ftrace_ret_stack {
 		unsigned long ret;  /* the real return address */
 		unsigned long func;
 		unsigned long fp;
-		u32 told;           /* 1: the return writes an event; FGRAPH_KRETPROBE */
+		u32 told;           /* 1: the return writes an event; or FGRAPH_KRETPROBE */
 		u32 profiled;       /* profiling run that counted it, or 0; unused if told */
 		u64 calltime;
 		u64 subtime;        /* ns spent in callees, if profiled */
@@ -365,8 +365,8 @@ hypercall(u32 nr, u64 a, u64 b, u64 c, u64 d)
 #define FUNCTION_CODE(function) ((unsigned long)(function))
 #endif
 
-/* Address of the call site in the function with its code at `code`, and bytes that
- * are no valid instruction, to overwrite the site with. */
+/* Address of the call site in the function whose code is at `code`, and bytes that are
+ * not a valid instruction, to overwrite the site with. */
 #ifdef __mips__
 #define CALL_SITE(code)                                                         \
 	({                                                                      \

@@ -2,7 +2,7 @@
 /*
  * One event of fixed size in one block: a reservation and its commit at once, for the
  * tracers of functions. The emulator reads its clock once for each block, no NMI divides a
- * block, and a block costs what four instructions do.
+ * block, and a block costs as much as four instructions.
  *
  *	unsigned long unusual = rb_unusual(RB_FUNCTION_OFF);
  *	...                                  branches, and slow paths if `unusual`
@@ -12,7 +12,7 @@
  *	if (!rb.keep)                        nothing was written: use ring_buffer_lock_reserve()
  *
  * If a new page, a first event or a long pause needs more work, the event goes to a page
- * that nobody reads, and the words of the buffer keep their values.
+ * that is never read, and struct ring_buffer_cpu keeps its values.
  */
 #ifndef RING_BUFFER_H
 #define RING_BUFFER_H
@@ -53,7 +53,7 @@ static inline __attribute__((always_inline)) u64 word_pair(u32 first, u32 second
 #endif
 }
 
-/* tracing_gen_ctx() where only interrupts may be off, which is where rb_context() is 0. */
+/* tracing_gen_ctx() for the usual context, in which rb_context() is 0: only irqs may be off. */
 static inline __attribute__((always_inline)) u32 rb_plain_context(u16 type, u32 irqs_off)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -63,7 +63,7 @@ static inline __attribute__((always_inline)) u32 rb_plain_context(u16 type, u32 
 #endif
 }
 
-/* What rb_plain_context() and tracing_gen_ctx() were told: this needs no register of its own. */
+/* The `irqs_off` from which `context` was made; kept there, it needs no register of its own. */
 static inline __attribute__((always_inline)) u32 rb_irqs_off(u32 context)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -112,8 +112,8 @@ static inline __attribute__((always_inline)) unsigned long rb_context(unsigned l
 }
 
 /*
- * Not 0 unless this CPU records, with the usual clock, and no other event is unfinished. An
- * NMI that comes after this check leaves it true. `off` may have RB_FUNCTION_OFF.
+ * 0 if this CPU records, with the usual clock, and no other event is unfinished. An NMI that
+ * comes after this check does not change that. `off` may have RB_FUNCTION_OFF.
  */
 static inline __attribute__((always_inline)) unsigned long rb_unusual(u32 off)
 {
@@ -154,7 +154,7 @@ static inline __attribute__((always_inline)) void rb_begin(struct rb_event *rb, 
 	now = this_clock->ticks;
 	stamp = buffer->write_stamp;
 	delta = now - stamp;
-	/* A sign bit that is set means rare. */
+	/* A sign bit that is set means the rare case. */
 	rare = (long)(commit - 1) | (long)(RING_BUFFER_DATA - size - commit);
 	if (sizeof(long) == 8) {
 		rare |= (long)delta | (long)((1ul << RINGBUF_DELTA_BITS) - 1 - (unsigned long)delta);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* System calls: numbers, table entries, and the stub that user code calls. Modelled
+/* System calls: numbers, table entries, and the function that user code calls. Modelled
  * on asm/unistd.h. DO_SYSCALL is the port's name for the entry. */
 #ifndef SYSCALL_H
 #define SYSCALL_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Trace events: what the host reads about them in the tracer, and what it writes there.
+ * Trace events: the tables that the host reads in the tracer, and those that it writes there.
  *
  * `trace_events` describes each event to the host, as include/trace/events/ does in the kernel:
  * where its fields are, and how they are printed. The kernel's tracepoint __event_NAME calls
@@ -77,7 +77,7 @@ u64 event_number(const struct trace_entry *entry, u32 total, u32 offset, u32 siz
 struct event_trigger {
 	u64 next;    /* struct event_trigger, or 0 */
 	u32 command; /* FUNC_PROBE_* or TRIGGER_* */
-	u32 counted; /* `count` says how often it is still executed */
+	u32 counted; /* `count` is the number of executions left */
 	s64 count;
 	u64 filter;  /* struct filter_pred array; 0: always */
 	u64 data;    /* struct hist_trigger for TRIGGER_HIST, struct trace_probe for TRIGGER_EPROBE,
@@ -229,7 +229,7 @@ void synth_event_trace(const struct synth_event *event, const u64 *values, const
 u64 *hist_scratch_get(u32 words);
 void hist_scratch_put(u32 words);
 
-/* What a function that makes an event keeps. */
+/* State of a function that makes an event. */
 struct trace_event_context {
 	u32 irqs_off, recursion;
 	s32 other_pid; /* a second task that the event is about, or -1 */
@@ -247,12 +247,12 @@ trace_event_begin(struct trace_event_context *context)
 	return 0;
 }
 
-/* Write the event of `size` bytes to each trace array that wants it; `ip` is in the function
- * that it is about. */
+/* Write the event of `size` bytes to each trace array that wants it, and end the section that
+ * trace_event_begin() began; `ip` is in the function that the event is about. */
 void trace_event_commit(const struct trace_event_context *context, u32 type,
 			struct trace_entry *entry, u32 size, unsigned long ip);
 
-/* The same without its end: the section goes on. */
+/* The same, without ending the section. */
 void trace_event_write(const struct trace_event_context *context, u32 type,
 		       struct trace_entry *entry, u32 size, unsigned long ip);
 

@@ -52,7 +52,7 @@ struct trace_probe {
 	u32 enabled;
 	u32 needs_regs;
 	u32 maxactive;  /* of a return probe: calls in flight that it follows; else 0 */
-	u32 active;     /* of these */
+	u32 active;     /* number of these calls now */
 	u64 nhit, nmissed;
 };
 
@@ -60,7 +60,7 @@ struct trace_probe {
 struct kprobe {
 	u64 ip;
 	u64 probe; /* first struct trace_probe there */
-	u64 slot;  /* where the instruction is executed that a breakpoint replaces, or 0 */
+	u64 slot;  /* where the instruction replaced by a breakpoint is executed, or 0 */
 };
 
 extern volatile unsigned long kprobe_table; /* struct kprobe array */

@@ -10,11 +10,11 @@
  *   __tracepoint_sched_switch   sched_switch_func, before tasks are switched
  *   __tracepoint_sched_switch_task   sched_task_func(next, prev), before tasks are switched
  *   __tracepoint_sched_wakeup, _sched_migrate_task   sched_task_func(task, 0), after a task
- *                wakes up or gets another CPU
+ *                wakes up or moves to another CPU
  *   __tracepoint_sched_process_fork   sched_task_func(child, parent), before it first runs
  *   __tracepoint_sched_process_free   sched_task_func(task, 0), after it has ended
  *   __tracepoint_irq_disable, _irq_enable, _preempt_disable, _preempt_enable
- *                critical_func, after interrupts or preemption went off, or before they go on
+ *                critical_func, after they are disabled, or before they are enabled
  *   __tracepoint_critical_start, _critical_stop   critical_func, after and before a CPU sleeps
  * core/abi.py describes these layouts to the host.
  */

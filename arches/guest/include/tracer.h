@@ -104,8 +104,8 @@ struct func_probe {
 #define FUNC_PROBES_MAX 16 /* each command without and with counts */
 
 /*
- * The switches of an event. The host makes a filter or a trigger first, then its address
- * here, and no CPU is in the tracer meanwhile.
+ * The switches of an event. The host first makes a filter or a trigger, then writes its
+ * address here. No CPU is in the tracer meanwhile.
  */
 struct trace_event_file {
 	u32 enabled;       /* the event is made, for its triggers if not for the buffer */
@@ -154,8 +154,8 @@ void array_trace_stack_from(volatile struct ring_buffer_cpu *buffer, unsigned lo
 			    u32 irqs_off);
 
 /*
- * Have the next task switch record the names of both tasks: an event was written to `tr`. The
- * kernel's switch compares the events of the main buffer with those at the last one.
+ * Have the next task switch record the names of both tasks: an event was written to `tr`. At a
+ * switch, the kernel compares `entries` of the main buffer with their number at the last record.
  */
 static inline __attribute__((always_inline)) void tracing_record_later(struct trace_array *tr)
 {
@@ -237,7 +237,7 @@ struct fgraph_control {
 	u64 graph, graph_count;
 	u64 notrace, notrace_count;
 	u32 graph_off; /* for the profiler: exclude traced callees from a function's time */
-	u32 fast;      /* FGRAPH_FAST_*: the settings ask for nothing else */
+	u32 fast;      /* FGRAPH_FAST_*: the settings need no more than that */
 };
 extern struct fgraph_control fgraph;
 
@@ -302,7 +302,7 @@ struct critical_section {
 };
 extern struct critical_section critical_sections[LATENCY_CPUS];
 
-/* The section in the spare buffer: what the header of the trace says about it. */
+/* The section in the spare buffer, as the header of the trace describes it. */
 struct max_trace_data {
 	u64 saved_latency; /* ns */
 	u64 time_start;    /* of the section, in the trace clock; earlier events are not its own */
@@ -316,7 +316,7 @@ struct max_trace_data {
 };
 extern struct max_trace_data max_trace;
 
-/* The tracers wakeup and wakeup_rt: from the wakeup of the most urgent task to its run. */
+/* The tracers wakeup and wakeup_rt: from the wakeup of the most urgent task until it runs. */
 struct wakeup_control {
 	u64 task;        /* that woke up and does not run yet, or 0 */
 	u32 rt_only;     /* wakeup_rt; written by the host */

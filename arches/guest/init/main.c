@@ -2,7 +2,7 @@
 /*
  * From the first C function to the first process. Modelled on init/main.c.
  * CPU 0 does not sleep before the last line of kernel_init() (see
- * sched/idle.c), so its first HC_IDLE tells the machine that boot is complete.
+ * sched/idle.c), so its first HC_IDLE means that boot is complete.
  */
 #include "exec.h"
 #include "irq.h"
@@ -155,10 +155,10 @@ static void mm_init(void)
 
 void mmap_init(void);
 
-/* Interrupts are off and preemption is off by one until the idle loop. */
 /*
- * The machine disables all call sites here, which have called mcount since the first
- * instruction. With ftraced, that has an init of its own (ftrace/ftraced.c).
+ * All call sites have called mcount since the first instruction. Here the machine disables
+ * them. If they are found as they run, ftraced has an init function of its own instead
+ * (ftrace/ftraced.c).
  */
 #ifndef CONFIG_FTRACED
 notrace void ftrace_init(void)
@@ -172,7 +172,7 @@ static inline void ftrace_init(void) {}
 void start_kernel(void)
 {
 	this_cpu->irqs_disabled = 1;
-	this_cpu->preempt_count = 1;
+	this_cpu->preempt_count = 1; /* until the idle loop */
 	setup_arch();
 	printk("Linux version %s (%s) %u CPUs", UTS_RELEASE, UTS_MACHINE, this_cpu->nr_cpus);
 	mm_init();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The system call table. Modelled on an architecture's
- * entry/common.c and of the SYSCALL_DEFINEs all over the kernel. */
+ * entry/common.c and on the SYSCALL_DEFINEs all over the kernel. */
 #include "events.h"
 #include "exec.h"
 #include "irq.h"

@@ -128,9 +128,9 @@ static int ping_main(void)
 	return 0;
 }
 
-/* A process outside that uses this machine's files, and the child that it has forked. */
+/* The function of a request: see call_as_client(). */
 typedef long (*request_fn)(long, long, long, long, long, long);
-
+/* A process of the host that uses this machine's files, and the child that it has forked. */
 struct client {
 	int pid, child, exec;
 };
@@ -158,8 +158,8 @@ static int client_main(void *data)
 }
 
 /*
- * Do in tasks of the same pids what a client has done; called by the machine as a request. `exec`
- * is 0 or a program's number from 1.
+ * Repeat a client's fork or exec in tasks with the same pids; called by the machine as a request.
+ * `exec` is 0 or a program's number, from 1.
  */
 long run_client(long pid, long child, long exec, long nice)
 {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * NMIs: interrupts that come although interrupts are off, on a stack of their own.
+ * NMIs: interrupts that come even while interrupts are off, on a stack of their own.
  * Modelled on arch/x86/kernel/nmi.c. An NMI may interrupt any code, so its functions take no
  * lock and share no data with code that they may interrupt.
  *
- * DO_NMI is the name of the port's function; nobody traces it, because preempt_count
+ * DO_NMI is the name of the port's function. It is not traced, because preempt_count
  * does not yet say that this is an NMI.
  */
 #include "irq.h"
 #include "sched.h"
 
-/* In 2.6.26, nmi_enter() was irq_enter(): preempt_count did not tell them apart. */
+/* In 2.6.26, nmi_enter() was irq_enter(): in preempt_count, an NMI looked like an interrupt. */
 #ifdef CONFIG_FTRACED
 #define NMI_COUNT HARDIRQ_OFFSET
 #else
@@ -23,8 +23,8 @@
 static char nmi_stacks[NR_CPUS][NMI_STACK_SIZE] __attribute__((aligned(16)));
 
 /*
- * In the kernel of 2008, NMI code is annotated with notrace_nmi. It is built a second time
- * without: the host sets trace_nmi to show why ftrace needed the annotation.
+ * In the kernel of 2008, NMI code is annotated with notrace_nmi. It is also built without the
+ * annotation: the host sets trace_nmi to show why ftrace needed it.
  */
 #ifdef CONFIG_FTRACED
 volatile u32 trace_nmi;

@@ -38,7 +38,7 @@ void trace_hardirqs_on(unsigned long parent_ip)
 }
 EXPORT_SYMBOL(trace_hardirqs_on);
 
-/* preempt_count was increased by `added`: from 0 if it equals that now. */
+/* preempt_count was increased by `added`: from 0, if the two are equal now. */
 void trace_preempt_off(int added, unsigned long parent_ip)
 {
 	if (preempt_count() == added)
@@ -46,7 +46,7 @@ void trace_preempt_off(int added, unsigned long parent_ip)
 }
 EXPORT_SYMBOL(trace_preempt_off);
 
-/* preempt_count will be decreased by `removed`: to 0 if it equals that now. */
+/* preempt_count will be decreased by `removed`: to 0, if the two are equal now. */
 void trace_preempt_on(int removed, unsigned long parent_ip)
 {
 	if (preempt_count() == removed)
@@ -61,7 +61,7 @@ void stop_critical_timings(void)
 		report(&__tracepoint_critical_stop, CALLER_IP, 0);
 }
 
-/* After it has slept. */
+/* After a CPU has slept. */
 void start_critical_timings(void)
 {
 	if (!latency_trace_idle)

@@ -12,14 +12,14 @@ void smp_send_reschedule(int cpu)
 	machine_call(HC_SEND_IPI, cpu, VECTOR_RESCHEDULE, 0, 0);
 }
 
-/* A call that a CPU, the first index, makes on another one. */
+/* A call that one CPU (the first index) makes on another (the second). */
 static struct call_single_data {
 	void (*func)(void *info);
 	void *info;
 	u32 locked; /* 1 until the other CPU has called it */
 } cfd_data[NR_CPUS][NR_CPUS];
 
-/* On the other CPU: do what all callers wait for. */
+/* On the other CPU: make the calls that others wait for. */
 static void flush_smp_call_function_queue(void)
 {
 	for (int from = 0; from < NR_CPUS; from++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Writes text under breakpoints while all CPUs run. Modelled on arch/x86/kernel/alternative.c.
- * The machine writes; this gets every CPU to notice each step.
+ * The machine writes; this file makes every CPU notice each step.
  */
 #include "irq.h"
 #include "sched.h"

@@ -289,7 +289,7 @@ void schedule(void)
 }
 EXPORT_SYMBOL(schedule);
 
-/* For the console's task: Linux has none, so that its calls are not traced. */
+/* For the console's task: Linux has no such task, so its calls are not traced. */
 notrace void schedule_notrace(void)
 {
 	do {

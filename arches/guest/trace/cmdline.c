@@ -2,7 +2,7 @@
 /* The name of a task in its slot. Modelled on set_cmdline() in kernel/trace/trace.c. */
 #include "sched.h"
 
-/* One block of code, which the machine cannot stop in: nobody sees a part of a name. */
+/* One block of code, inside which the machine never stops: no reader sees part of a name. */
 void set_cmdline(struct saved_cmdline *slot, const struct task_struct *p)
 {
 	const u32 *from = (const u32 *)p->comm;

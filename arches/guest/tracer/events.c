@@ -285,7 +285,7 @@ TIMER_EVENT(timer_init)
 TIMER_EVENT(timer_expire_exit)
 TIMER_EVENT(timer_cancel)
 
-/* The kernel has the mask of its flags as a sum, which libtraceevent misreads. */
+/* The kernel writes the mask of the flags as a sum, which libtraceevent misreads. */
 #define TIMER_START(e, F, A, P, S)                                              \
 	P(e, void *, timer) P(e, void *, function) F(e, unsigned long, expires) \
 	F(e, unsigned long, now) F(e, unsigned int, flags)

@@ -7,8 +7,8 @@
  * In each task, functions return in the reverse order of their calls: an interrupt
  * ends before the code that it interrupted, and each task has its own stack.
  * Interrupts are off in this file. An NMI may come at any time, and uses the entries
- * above `index`: it is incremented before an entry is filled in, and decremented after
- * the entry was read, or all of that is one block.
+ * above `index`. So `index` is incremented before an entry is filled in, and decremented
+ * after the entry was read, unless one block does all of it.
  */
 #include "ring_buffer.h"
 #include "trace_kprobe.h"
@@ -21,18 +21,18 @@ struct fgraph_control fgraph;
 /* For kernels without tasks, and before the first task. */
 static struct ftrace_ret_stack cpu_ret_stack[FGRAPH_CPUS];
 
-/* Full and empty: stands in for a ret_stack that does not exist. */
+/* Stands in for a ret_stack that does not exist: no entry can be added or removed. */
 static const u32 no_ret_stack[sizeof(struct ftrace_ret_stack) / 4] = { ~0u };
 
 struct ftrace_ret_stack *current_ret_stack(void)
 {
-	/* From now on: a kernel with tasks replaces it at its first task switch. */
+	/* A kernel with tasks replaces this ret_stack at its first task switch. */
 	if (!this_cpu->ret_stack)
 		this_cpu->ret_stack = (unsigned long)&cpu_ret_stack[this_cpu->cpu % FGRAPH_CPUS];
 	return (struct ftrace_ret_stack *)(unsigned long)this_cpu->ret_stack;
 }
 
-/* The same without a branch: a kernel's addresses have the highest bit set. */
+/* Like current_ret_stack(), without a branch: a kernel's addresses have the highest bit set. */
 static inline __attribute__((always_inline)) struct ftrace_ret_stack *fast_ret_stack(void)
 {
 	unsigned long stack = this_cpu->ret_stack, none = (unsigned long)no_ret_stack;
@@ -152,7 +152,7 @@ static __attribute__((noinline)) void graph_entry(unsigned long *parent, unsigne
 		stack->depth++;
 		if (!fgraph.thresh)
 			trace_graph_entry(self_addr, stack->depth - 1, irqs_off);
-		/* Again: the time of the tracer does not count. */
+		/* Read again, so that the tracer's own time does not count. */
 		entry->calltime = this_clock->ticks;
 	}
 	*parent = fgraph.return_to_handler;
@@ -164,7 +164,7 @@ out:
 
 /*
  * The event of a call that is on ret_stack already: see ring_buffer.h. Interrupts are off, so
- * that no event of an interrupt comes before it; `irqs_off` says whether they were before.
+ * that no event of an interrupt comes before it; `irqs_off` says whether they were off before.
  */
 static __attribute__((noinline)) void graph_entry_slow(unsigned long self_addr, u32 depth,
 						       u32 irqs_off)
@@ -221,7 +221,7 @@ ON_ONE_PAGE(1024) void prepare_ftrace_return(unsigned long *parent, unsigned lon
 	rb_head(&rb, context);
 	event = (struct ftrace_graph_ent_entry *)(rb.event + 1);
 	EVENT_STORE(event->func, self_addr);
-	/* Loaded again, which takes less than to keep them in registers that must be saved. */
+	/* Loading these again takes less time than keeping them in registers that must be saved. */
 	stack = (struct ftrace_ret_stack *)(unsigned long)cpu->ret_stack;
 	depth = stack->depth;
 	event->depth = depth;
@@ -254,7 +254,7 @@ static void bad_frame_pointer(const struct ftrace_ret_entry *entry, unsigned lon
 
 /*
  * Interrupts are off since `rettime`, so that the task was not off the CPU in between;
- * `irqs_off` says whether they were before.
+ * `irqs_off` says whether they were off before.
  */
 static __attribute__((noinline)) unsigned long graph_return(unsigned long frame_pointer,
 							    unsigned long retval, u64 rettime,
@@ -302,7 +302,7 @@ ON_ONE_PAGE(1024) unsigned long ftrace_return_to_handler(unsigned long frame_poi
 							 unsigned long retval)
 {
 	volatile struct cpu_local *cpu = this_cpu;
-	u64 rettime = this_clock->ticks; /* before what depends on the context */
+	u64 rettime = this_clock->ticks; /* before the code that depends on the context */
 	struct ftrace_graph_ret_entry *event;
 	struct ftrace_ret_stack *stack;
 	struct ftrace_ret_entry *entry;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Location of a function's return address on MIPS. A call site is after the
- * prologue, so the return address is in the function's frame; only the instruction
- * that stored it tells where. A leaf function has not stored it and returns through
- * ra, which ftrace_caller restores. ftrace_get_parent_ra_addr() in
- * arch/mips/kernel/ftrace.c does the same, and compares what it finds with the
- * return address as here.
+ * Locates a function's return address on MIPS. A call site is after the prologue, so the
+ * return address is in the function's frame; only the instruction that stored it shows
+ * the offset. A leaf function has not stored it and returns through ra, which
+ * ftrace_caller restores. ftrace_get_parent_ra_addr() in arch/mips/kernel/ftrace.c does
+ * the same, and like this file compares the word that it finds with the return
+ * address.
  */
 #include "tracer.h"
 
@@ -17,13 +17,13 @@
 #define MOVE_SP 0x27bd0000u  /* addiu sp, sp, n */
 #endif
 #define OPERATION 0xffff0000u
-#define NOT_BASE 0xfc1f0000u /* without the register that an offset is added to */
+#define NOT_BASE 0xfc1f0000u /* all bits but those of the base register */
 #define SP 29
 
 /*
- * A count, and that many starts of functions with call sites, sorted; then FOUND pairs of a
- * call site and the start of its function, as they were looked up. The host writes a new
- * table first, without pairs, then its address.
+ * The number of functions with call sites, and their sorted start addresses; then FOUND pairs of
+ * a call site and the start of its function, from earlier lookups. The host first writes a new
+ * table, without pairs, then its address.
  */
 volatile unsigned long ftrace_functions;
 
@@ -44,7 +44,7 @@ static __attribute__((noinline)) unsigned long find_function(const u64 *table, u
 	return low ? (unsigned long)table[low] : ip;
 }
 
-/* Nothing comes between the two words of a pair when they are read, nor when they are written. */
+/* One block reads both words of a pair, and one block writes both. */
 static ON_ONE_PAGE(256) __attribute__((noinline)) unsigned long function_start(unsigned long ip)
 {
 	u64 *table = (u64 *)ftrace_functions;
@@ -59,7 +59,7 @@ static ON_ONE_PAGE(256) __attribute__((noinline)) unsigned long function_start(u
 	return start;
 }
 
-/* A prologue has no jump or branch: before one is code of a function without a symbol. */
+/* A prologue has no jump or branch: code before one belongs to a function without a symbol. */
 static inline __attribute__((always_inline)) int is_jump(u32 insn)
 {
 	u32 opcode = insn >> 26, function = insn & 63;

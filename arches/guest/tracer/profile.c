@@ -5,8 +5,8 @@
  * profile_graph_entry() and profile_graph_return() in kernel/trace/ftrace.c; open
  * addressing replaces its lists.
  *
- * Interrupts are off in this file and it is not traced, so a table has one writer,
- * and an NMI's: an NMI that comes while a function is added adds none.
+ * Interrupts are off in this file and it is not traced, so only its CPU and that CPU's
+ * NMIs write a table. An NMI that comes while a function is added adds none.
  */
 #include "tracer.h"
 
@@ -21,7 +21,7 @@ static __attribute__((noinline, aligned(64))) void add_hit(volatile u64 *counter
 	++*counter;
 }
 
-/* Return this CPU's row of the function, or 0 if none, or with `add` if no room. */
+/* Return this CPU's row of the function; 0 if it has none or, with `add`, no room for one. */
 static inline __attribute__((always_inline)) struct ftrace_profile *
 profiled_func(unsigned long ip, int add)
 {

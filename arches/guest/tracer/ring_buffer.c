@@ -31,7 +31,7 @@ buffer_page(ring_buffer *buffer, u32 n)
 	return (struct buffer_data_page *)(unsigned long)(buffer->pages + (u64)n * RB_PAGE_SIZE);
 }
 
-/* The half of the commit word that counts bytes; for the other one see RB_ENDED. */
+/* The half of the commit word that counts bytes; for the other half, see RB_ENDED. */
 static inline __attribute__((always_inline)) volatile u32 *
 commit_bytes(struct buffer_data_page *page)
 {
@@ -69,11 +69,11 @@ static __attribute__((noinline)) ON_ONE_PAGE(64) void rb_count(volatile u64 *cou
 	++*counter;
 }
 
-/* Written instead, if the state of the buffer is not the expected one. */
+/* Written instead of a buffer whose state is not the expected one. */
 static struct ring_buffer_cpu unused_buffer;
 static struct buffer_data_page unused_page;
 
-/* All ones if no event was written since `stamp` was the time of the last one, else 0. */
+/* All ones if `stamp` is still the time of the last event, else 0. */
 static inline __attribute__((always_inline)) unsigned long rb_unchanged(ring_buffer *buffer,
 									u64 stamp)
 {
@@ -96,7 +96,7 @@ struct rb_reservation {
 	u64 time_stamp, commit; /* of write_page */
 	u32 write, write_page, commit_end;
 	u32 head_page, read;
-	u32 ended_page;         /* its last event was written; or write_page */
+	u32 ended_page;         /* page whose last event was written, or write_page */
 	u64 ended;              /* commit word of ended_page */
 	s32 bytes;              /* of the event, less those that the head page loses */
 	u32 lost;               /* events that the head page loses */
@@ -128,15 +128,15 @@ rb_reserve(ring_buffer *mine, const struct rb_reservation *next)
 }
 
 /*
- * The commit word of a page whose last event was written: above the bytes, the lower half
- * of `entries` then. A reader masks it. It is 0 for a page that ended inside an NMI.
+ * The commit word of a page whose last event was written: above the bytes, the lower half of
+ * `entries` at that time, or 0 if the page ended inside an NMI. Readers mask this half.
  */
 #define RB_ENDED(commit, entries) ((u32)(commit) | (u64)(u32)(entries) << 32)
 
 /*
- * Count what is lost if the oldest page is dropped: its unread events. All events before it
- * are lost or read. An NMI may write another page over it meanwhile: then the numbers are
- * wrong, but not used.
+ * Count the events that are lost with the oldest page: its unread ones. All events before it
+ * are lost or read. If an NMI overwrites the page meanwhile, the numbers are wrong, but not
+ * used.
  */
 static void drop_head_page(ring_buffer *buffer, struct rb_reservation *next)
 {
@@ -195,7 +195,7 @@ static ON_ONE_PAGE(512) void rb_end_commit(ring_buffer *buffer)
 {
 	for (;;) {
 		if (likely(buffer->committing == 1 && buffer->write)) {
-			/* One block: an NMI comes before all of it, or after. */
+			/* This is one block: an NMI comes before or after all of it. */
 			*commit_bytes(buffer_page(buffer, buffer->tail_page)) = buffer->commit_end;
 			buffer->tail_page = buffer->write_page;
 			buffer->write = 0;
@@ -208,7 +208,7 @@ static ON_ONE_PAGE(512) void rb_end_commit(ring_buffer *buffer)
 	}
 }
 
-/* The general case: another page, the first event on one, a long pause or a nested one. */
+/* The general case: a new page, the first event on a page, a long pause or a nested event. */
 static __attribute__((noinline)) u32 *rb_reserve_slow(ring_buffer *buffer, u32 size)
 {
 	struct rb_reservation next;

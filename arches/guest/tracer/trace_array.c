@@ -8,7 +8,7 @@
  */
 #include "tracer.h"
 
-/* One event of the current task, with interrupts off; return whether it was written. */
+/* Write one event of the current task, with interrupts off; return whether it was written. */
 static int array_function(struct trace_array *tr, unsigned long ip, unsigned long parent_ip,
 			  u32 irqs_off)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Trace clocks that are not simply the time of this CPU. Modelled on
- * kernel/trace/trace_clock.c. Each CPU has its own time here, which another CPU's may be
- * ahead of, as with the TSCs of sockets that were not started together.
+ * kernel/trace/trace_clock.c. Each CPU has its own time here, and another CPU may be ahead,
+ * as with the TSCs of sockets that were not started together.
  */
 #include "tracer.h"
 

@@ -6,7 +6,7 @@
  */
 #include "trace_events.h"
 
-#define FILTER_STEPS 4096 /* more than a list can take: its tests only lead forward */
+#define FILTER_STEPS 4096 /* more than a list can need: tests only lead forward */
 
 /*
  * Return whether `c` is in the class whose `[` is just before `pattern`. *end is set to the place
@@ -92,7 +92,7 @@ static int match_full(const char *pattern, const char *text, u32 length)
 	return n < length && text[n] ? 0 : !pattern[n];
 }
 
-/* Return the characters of a field and their number, at most. */
+/* Return the characters of a field, and their maximum number in *length. */
 const char *event_string(const struct trace_entry *entry, u32 total, u32 kind, u32 offset,
 			 u32 size, u32 *length)
 {
@@ -178,7 +178,7 @@ static int pred_match(const struct filter_pred *pred, const struct trace_entry *
 	return compare(pred->op, pred->is_signed, number, pred->value);
 }
 
-/* Whether the event passes the filter, the address of its first test. */
+/* Whether the event passes the filter; `filter` is the address of its first test. */
 int filter_match_preds(unsigned long filter, const struct trace_entry *entry, u32 size)
 {
 	const struct filter_pred *preds = (const struct filter_pred *)filter;

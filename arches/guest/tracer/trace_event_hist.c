@@ -268,7 +268,7 @@ static void hist_var_set(u64 *vars, u32 var, u64 value)
 	mask[var / 32 % 2] |= 1u << (var % 32);
 }
 
-/* Read the referenced variables, of other histograms or of this one; return if all are set. */
+/* Read the referenced variables of this histogram or of others; return whether all are set. */
 static int hist_resolve(struct hist_trigger *hist, const u64 *key, u64 *values, int self)
 {
 	const struct hist_var_ref *ref = (const struct hist_var_ref *)(unsigned long)hist->refs;
@@ -316,7 +316,7 @@ static void hist_set_vars(const struct hist_context *at, const struct hist_field
 		hist_set_var(at, field + n);
 }
 
-/* Keep the snapshot's reason, and take it, if the value is a new one of the whole histogram. */
+/* Take a snapshot and keep its reason, if the value is new in the whole histogram. */
 static void hist_snapshot(const struct hist_context *at, struct hist_action *action, u64 value)
 {
 	const u64 *key = (const u64 *)at->elt;

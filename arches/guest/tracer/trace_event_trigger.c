@@ -11,7 +11,7 @@ static int trigger_matches(const struct event_trigger *trigger, const struct tra
 	return !trigger->filter || filter_match_preds(trigger->filter, entry, size);
 }
 
-/* Whether the trigger is still executed; counts down. */
+/* Count down, and return whether the trigger is still to be executed. */
 static int trigger_counts(struct event_trigger *trigger)
 {
 	if (!trigger->counted)
@@ -62,7 +62,7 @@ static struct hist_trigger *trigger_hist(const struct event_trigger *trigger)
 	return (struct hist_trigger *)(unsigned long)trigger->data;
 }
 
-/* Whether it decides by the event, for which the kernel has reserved space by then. */
+/* Whether the trigger reads the event: the kernel then has already reserved space for it. */
 static int looks_at_event(const struct event_trigger *trigger)
 {
 	return trigger->filter || trigger->command == TRIGGER_HIST;
@@ -108,8 +108,8 @@ static int trigger_call(const struct trace_event_buffer *event, struct event_tri
 
 /*
  * Execute the triggers of `file` before (`after` 0) or after the event is written. If one of them
- * looks at the event, the kernel executes all when it has reserved space for it: they can stop
- * tracing only after that event. For a text of trace_marker that is always so.
+ * reads the event, the kernel reserves space for it before it executes them all: they can stop
+ * tracing only after that event. For text of trace_marker this is always so.
  */
 int event_triggers_call(const struct trace_event_buffer *event,
 			const struct trace_event_file *file, int after)

@@ -11,8 +11,8 @@
 
 #define FN_SIZE (4 + sizeof(struct ftrace_entry))
 
-/* One event, with interrupts off; for function_trace_call: a new page, a long pause,
- * another clock, or an NMI inside the tracer. */
+/* Write one event, with interrupts off; for function_trace_call: on a new page, after a
+ * long pause, with another clock, or in an NMI inside the tracer. */
 __attribute__((noinline)) void trace_function(unsigned long ip, unsigned long parent_ip,
 					      u32 irqs_off)
 {

@@ -14,7 +14,7 @@ volatile u32 probe_range_count;
 u32 pt_regs_pc, pt_regs_sp, pt_regs_link;
 unsigned long kretprobe_trampoline;
 
-/* What arguments are fetched from. */
+/* The sources of a probe's arguments. */
 struct fetch_source {
 	const unsigned long *regs; /* or 0 */
 	unsigned long sp, retval;
@@ -22,7 +22,7 @@ struct fetch_source {
 	u32 attached_size;
 };
 
-/* Return the bytes from `address` to the end of the memory there; 0 if there is none. */
+/* Return the number of bytes from `address` to the end of its memory; 0 if it is not mapped. */
 static unsigned long readable(unsigned long address)
 {
 	for (u32 n = 0; n < probe_range_count && n < PROBE_RANGES; n++)
@@ -44,7 +44,7 @@ static int copy_from_kernel_nofault(void *to, unsigned long from, u32 size)
 	return 1;
 }
 
-/* Copy a string with its zero byte, cut to `room` bytes; return its bytes, 0 after a fault. */
+/* Copy a string with its NUL, cut to `room` bytes; return its size, or 0 after a fault. */
 static u32 strncpy_from_kernel_nofault(u8 *to, unsigned long from, u32 room)
 {
 	unsigned long left = 0;
@@ -258,7 +258,7 @@ void kretprobe_return(struct trace_probe *probe, unsigned long ret, unsigned lon
 	trace_event_write(&context, probe->type, &entry.ent, end, entry.ip);
 }
 
-/* Write the events of all probes at `ip`; return what is known about it. */
+/* Write the events of all probes at `ip`; return its entry in kprobe_table, or 0. */
 static const struct kprobe *kprobe_hit(unsigned long ip, struct pt_regs *regs, u32 irqs_off)
 {
 	const struct kprobe *table = (const struct kprobe *)kprobe_table;
@@ -302,14 +302,14 @@ void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip, void *op,
 }
 
 /*
- * Entered by the machine when a CPU executes the breakpoint at `ip`, with its registers on the
- * stack, and interrupts off. Goes on with the replaced instruction in its slot.
+ * The machine enters this function when a CPU executes the breakpoint at `ip`, with the CPU's
+ * registers on the stack and interrupts off. The replaced instruction then runs in its slot.
  */
 void exc_breakpoint(struct pt_regs *regs, unsigned long ip)
 {
 	const struct kprobe *kprobe = kprobe_hit(ip, regs, 1);
 
-	/* Not probed any more: the instruction is there again. */
+	/* No longer probed: the original instruction is back. */
 	((unsigned long *)regs)[pt_regs_pc] = kprobe ? (unsigned long)kprobe->slot : ip;
 	hypercall(HC_TRAP_RETURN, (unsigned long)regs, 0, 0, 0);
 }

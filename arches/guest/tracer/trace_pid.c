@@ -9,7 +9,7 @@
 
 volatile unsigned long ftrace_pid_list;
 
-/* Whether the current task is not traced, by the list at `address`; 0: all tasks are. */
+/* Whether the list at `address` excludes the current task; 0 stands for an empty list. */
 int ftrace_pid_ignored(u64 address)
 {
 	const struct ftrace_pids *list = (const struct ftrace_pids *)(unsigned long)address;

@@ -146,7 +146,7 @@ void function_trace_probe_call(unsigned long ip, unsigned long parent_ip, void *
 
 	this_cpu->irqs_disabled = 1;
 	place = func_probe_find(probe, ip);
-	/* A call in flight when its function was removed. */
+	/* The function was removed while this call was in flight. */
 	if (place < 0)
 		goto out;
 	if (probe->counted)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The tracers wakeup and wakeup_rt: the longest time from the wakeup of a task until it runs.
- * Only a task more urgent than the one that runs counts, and of several the most urgent.
+ * Only a task more urgent than the running one counts and, of several, the most urgent.
  * Modelled on kernel/trace/trace_sched_wakeup.c.
  */
 #include "tracer.h"
@@ -52,7 +52,7 @@ static void __wakeup_reset(void)
 	wakeup.task = 0;
 }
 
-/* A task has got another CPU. */
+/* A task has moved to another CPU. */
 void probe_wakeup_migrate_task(const struct task_fields *p, const struct task_fields *none,
 			       unsigned long parent_ip)
 {

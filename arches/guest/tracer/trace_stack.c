@@ -10,7 +10,7 @@
 #define TRACE_STACK_CPUS 8
 #define FTRACE_STACK_ENTRIES 64
 
-/* One for NMIs: they come while the other is in use. */
+/* The second is for NMIs, which may come while the first is in use. */
 static u64 ftrace_stacks[TRACE_STACK_CPUS][2][FTRACE_STACK_ENTRIES];
 
 static void __ftrace_trace_stack(volatile struct ring_buffer_cpu *buffer, unsigned long from,

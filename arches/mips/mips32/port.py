@@ -29,7 +29,7 @@ REGISTERS = mips.registers(mips.O32)
 
 
 def engine(order: str) -> Engine:
-    """Return the engines for one byte order."""
+    """Return the emulator, disassembler and assembler for one byte order."""
     return mips.engine(order, UC_MODE_MIPS32, CS_MODE_MIPS32, "KS_MODE_MIPS32")
 
 

@@ -104,7 +104,7 @@ class Ppc32Port(power.PowerPort):
 
     @property
     def stubs(self) -> stub.Stubs:
-        """How stubs that reach every address are made."""
+        """How stubs are made; they reach every address."""
         return stub.Stubs()
 
 

@@ -118,7 +118,7 @@ class Ppc64Port(power.PowerPort):
 
     @property
     def stubs(self) -> stub.Stubs:
-        """How stubs that change r2 are made."""
+        """How stubs are made; they change r2."""
         return stub.Stubs()
 
 

@@ -41,7 +41,7 @@ ENTRY, TOC = 32, 40
 """Offsets of the doublewords of the descriptor."""
 
 TOC_SAVE = 40
-"""Offset in its frame at which a caller's TOC pointer is saved."""
+"""Offset in the caller's frame at which its TOC pointer is saved."""
 
 _BEHIND = (
     insn.std(2, TOC_SAVE, 1),
@@ -60,7 +60,7 @@ class Stubs:
     facts: Stub = STUB
 
     def needed(self, relocations: Relocations) -> NDArray[np.bool_]:
-        """Return which calls are of another object's function, however near: r2 must change.
+        """Return which calls have a target in another object, however near: r2 must change.
 
         Calls into the middle of a function are left out, because they have no descriptor.
         """

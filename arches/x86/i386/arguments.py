@@ -1,9 +1,9 @@
-"""Where a function of the i386 kernel finds its arguments, which its code shows.
+"""Where a function of the i386 kernel finds its arguments, as its code shows.
 
 The kernel is compiled with `-mregparm=3`: the first three arguments are in eax, edx and ecx. A
-function with `...` has all of them on the stack, and so has one that is `asmlinkage`. Its code
+function with `...` has all of them on the stack, and so has one that is `asmlinkage`. Such code
 never reads one of these registers before it has written it. It takes the address of an argument
-(`va_start`), or reads a word that would be no argument if three were in registers.
+(`va_start`), or reads a word that would not be an argument if three were in registers.
 
 Sources: the GCC manual, "x86 Function Attributes", `regparm`; arch/x86/include/asm/linkage.h.
 """
@@ -19,7 +19,7 @@ WORD = 4
 IN_REGISTERS = 3
 
 MOST = 400
-"""Limit for the instructions that are looked at."""
+"""Maximum number of instructions to examine."""
 
 _PARTS = {
     part: whole
@@ -36,9 +36,9 @@ class _Path:
     top: int | None
     """Bytes from esp up to the first word above the return address; None if unknown."""
     frame: int | None
-    """The same from ebp; None if ebp is not the frame pointer."""
+    """Bytes from ebp up to that word; None if ebp is not the frame pointer."""
     written: frozenset[str]
-    """Registers of arguments that were written."""
+    """Argument registers that were written."""
     pushed: bool = False
     """Whether a constant was pushed last: the argument of a call of a function with `...`."""
 
@@ -81,7 +81,7 @@ def all_on_stack(start: int, code: bytes, count: int) -> bool:
 
 
 def _registers(insn: CsInsn) -> tuple[set[str], set[str]]:
-    """Return which registers of arguments `insn` reads and writes."""
+    """Return the argument registers that `insn` reads, and those that it writes."""
     found = [
         {_PARTS[insn.reg_name(each)] for each in some if insn.reg_name(each) in _PARTS}
         for some in insn.regs_access()
@@ -96,7 +96,7 @@ def _registers(insn: CsInsn) -> tuple[set[str], set[str]]:
 
 
 def _slots(insn: CsInsn, path: _Path) -> list[int]:
-    """Return which words above the return address the operands of `insn` are in."""
+    """Return the words above the return address that the operands of `insn` are in."""
     bases = {"esp": path.top, "ebp": path.frame}
     found = []
     for operand in insn.operands:

@@ -1,8 +1,8 @@
 """The i386 port: facts; the verbs are in ../port.py.
 
-Addresses have 32 bits: the first 3 GB belong to processes and the last GB to the kernel, with
-its text at 0xc1000000, RAM up to 0xf8000000, then vmalloc space with the modules, and fixed
-mappings at the very end. A `call rel32` reaches all of it (../insn.py).
+Addresses have 32 bits: the first 3 GB belong to processes and the last GB to the kernel. Its text
+is at 0xc1000000, in RAM, which ends at 0xf8000000. Then come vmalloc space, with the modules, and
+fixed mappings at the very end. A `call rel32` reaches all of it (../insn.py).
 
 Calls follow the kernel's own convention (`-mregparm=3`): the first arguments are in eax, edx and
 ecx, the others on the stack, the result in eax; the caller removes the arguments from the stack.
@@ -106,7 +106,7 @@ class I386Port(x86.X86Port):
 
     @property
     def probes(self) -> X86Probes | None:
-        """How kprobes are at any instruction."""
+        """How kprobes are placed at any instruction."""
         return PROBES
 
     def enter_variadic(

@@ -120,7 +120,7 @@ class X8664Port(x86.X86Port):
 
     @property
     def probes(self) -> X86Probes | None:
-        """How kprobes are at any instruction."""
+        """How kprobes are placed at any instruction."""
         return PROBES
 
     @property

@@ -1,7 +1,7 @@
 """Trampolines: copies of ftrace_caller, each calling the function of one user.
 
 A copy runs anywhere within reach, once four instructions relative to rip are changed. Each is
-found by its opcode and the address that it refers to:
+found by its opcode and the address to which it refers:
 
     83 3d rel32 00    cmp dword ptr [rip + function_trace_stop], 0
     48 8b 15 rel32    mov rdx, [rip + function_trace_op]      the user's pointer instead

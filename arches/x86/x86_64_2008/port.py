@@ -67,7 +67,7 @@ class X8664In2008Port(x86_64.X8664Port):
         return x86_64.X8664Port.call_target(self, ip, text)
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
-        """Return what the nop, call or jump `text` does. Raises `ValueError` for others."""
+        """Return the effect of the nop, call or jump `text`. Raises `ValueError` for other text."""
         if text.startswith(JMP_OVER):
             return Effect({self.facts.abi.pc.name: ip + insn.REL32_SIZE})
         return x86_64.X8664Port.emulate(self, registers, ip, text)

@@ -49,7 +49,7 @@ def split_lines(text: str) -> list[str]:
 def _inputs(context: Context, name: str, files: Arguments) -> Iterator[tuple[str, list[str]]]:
     """Yield name and lines, with their newlines, of each input; "" names the pipe.
 
-    A file that cannot be read fails the command, which goes on with the next.
+    A file that cannot be read fails the command, which continues with the next.
     """
     for path in paths(context, files) if files else [STDIN]:
         if path == STDIN:

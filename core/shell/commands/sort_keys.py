@@ -66,7 +66,7 @@ class Key:
         return spans
 
     def _at(self, fields: list[tuple[int, int]], line: str, number: int, characters: int) -> int:
-        """Return the index in `line` that is `characters` behind the start of a field."""
+        """Return the index in `line` that is `characters` after the start of a field."""
         if number > len(fields):
             return len(line)
         begin = fields[number - 1][0]

@@ -48,7 +48,7 @@ def _hex(field: BitField) -> str:
 
 
 def _drawing(encoding: Encoding) -> Iterator[str]:
-    """Yield the ruler, the names and the bits; each field stands between bars."""
+    """Yield the ruler, the names and the bits; each field is between bars."""
     cell = _CELL if encoding.unit == 1 else 9
     count = encoding.size // encoding.unit
     numbers, names, bits = " " * (count * cell + 3), "", ""

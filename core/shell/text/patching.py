@@ -90,14 +90,14 @@ def lane_line(lane: CpuLane) -> str:
     if lane.state != "running":
         return f"cpu{lane.cpu}  {lane.state:<7}  {fresh}{off}  {lane.place}"
     at = "" if lane.offset is None else f"  site{lane.offset:+d}"
-    where = "goes on with" if lane.inside else "at the site runs"
+    where = "continues with" if lane.inside else "at the site runs"
     return f"cpu{lane.cpu}  running  {fresh}{off}  {lane.place}{at}  {where} {lane.text}"
 
 
 def lost(lane: CpuLane) -> str:
-    """Return what happens to a CPU that stands inside the site."""
+    """Return what happens to a CPU inside the site."""
     return (
-        f"CPU {lane.cpu} stands inside the site. After this phase it goes on with {lane.then}, "
+        f"CPU {lane.cpu} is inside the site. After this phase it continues with {lane.then}, "
         "without the new instructions before it."
     )
 

@@ -69,15 +69,15 @@ def site_text(table: StaticSites, found: Sequence[StaticSite]) -> Iterator[str]:
 
 def diff_text(found: Difference) -> Iterator[str]:
     """Yield the added, removed and changed sites, and the number of unchanged ones."""
-    for site in found.went:
+    for site in found.removed:
         yield f"- {site.name}+{site.offset:#x}  {site.form}"
-    for site in found.came:
+    for site in found.added:
         yield f"+ {site.name}+{site.offset:#x}  {site.form}"
     for old, new in found.changed:
         yield f"~ {old.name}+{old.offset:#x}  {old.form}  ->  +{new.offset:#x}  {new.form}"
     yield (
-        f"{len(found.went)} went, {len(found.came)} came, {len(found.changed)} changed, "
-        f"{found.same} are the same"
+        f"{len(found.removed)} removed, {len(found.added)} added, {len(found.changed)} changed, "
+        f"{found.unchanged} unchanged"
     )
 
 
@@ -118,8 +118,8 @@ def about_object(table: StaticSites) -> dict[str, object]:
 def diff_object(found: Difference) -> dict[str, object]:
     """Return a difference as an object for JSON."""
     return {
-        "went": [site_object(site) for site in found.went],
-        "came": [site_object(site) for site in found.came],
+        "removed": [site_object(site) for site in found.removed],
+        "added": [site_object(site) for site in found.added],
         "changed": [[site_object(old), site_object(new)] for old, new in found.changed],
-        "same": found.same,
+        "unchanged": found.unchanged,
     }

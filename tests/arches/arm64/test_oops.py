@@ -204,7 +204,7 @@ def test_a_broken_frame_pointer_leaves_pc() -> None:
         assert trace(report(Fault(Access.READ, 8), stack=(1, 2), fp=fp)) == [" sym+0x40"]
 
 
-def test_the_trace_goes_on_past_an_interrupt() -> None:
+def test_the_trace_continues_past_an_interrupt() -> None:
     """From the handler's frame to the saved registers, and on to the frames of their x29."""
     names = [register.name for register in FACTS.abi.pt_regs]
     regs = SP + 0x20

@@ -47,7 +47,7 @@ def test_the_site_is_in_the_function_whose_nops_the_list_names(
     assert (called.count("fibonacci"), called.count("add"), len(called)) == (9, 4, 13)
 
 
-def test_nops_only_before_the_function_are_no_site(tmp_path: Path) -> None:
+def test_nops_only_before_the_function_are_not_a_site(tmp_path: Path) -> None:
     with pytest.raises(FtraceBug, match=r"add\+0x4/.*not what the compiler left"):
         opened("arm64", tmp_path, "-fpatchable-function-entry=2,2")
 

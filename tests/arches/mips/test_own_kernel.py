@@ -50,7 +50,7 @@ int run(int n) { return first(n) + after(n) + allocates(n) + frame(n); }
 
 
 @pytest.mark.parametrize(("arch", "clang"), [("mips", False), ("mips64", False), ("mips", True)])
-def test_the_return_address_is_looked_for_in_the_function_only(
+def test_the_return_address_is_searched_for_in_the_function_only(
     tmp_path: Path, arch: str, clang: bool
 ) -> None:
     """The kernel begins with a leaf; others follow 4 KB of nops, and a function without end."""

@@ -63,6 +63,6 @@ def test_a_jump_to_an_unaligned_address_is_found(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ["mips", "mipsel", "mips64"])
-def test_a_jump_to_an_odd_address_is_an_address_error_and_no_mips16(arch: str) -> None:
+def test_a_jump_to_an_odd_address_is_an_address_error_not_mips16(arch: str) -> None:
     oops, _, _ = ended(arch, "bal .+8\nnop\naddiu $ra, $ra, 17\njr $ra\nnop\nnop\nnop\nnop")
     assert str(oops).startswith("Address Error"), oops

@@ -223,7 +223,7 @@ def test_the_call_trace_follows_the_back_chain(facts: Facts, base: int, save: in
 
 
 @pytest.mark.parametrize(("facts", "base", "save"), [(PPC32, TEXT32, 4), (PPC64, TEXT64, 16)])
-def test_the_call_trace_goes_on_past_an_interrupt(facts: Facts, base: int, save: int) -> None:
+def test_the_call_trace_continues_past_an_interrupt(facts: Facts, base: int, save: int) -> None:
     r1, width, abi = base + 0x1_0000, facts.pointer_size, facts.abi
     regs = 0x80 + abi.call_frame + -abi.call_frame % 16
     below = regs + width * len(abi.pt_regs) + abi.red_zone

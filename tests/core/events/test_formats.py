@@ -41,11 +41,11 @@ def test_a_format_is_read_and_written() -> None:
         f"field:{'a ' * 100_000}!;\toffset:1;\tsize:2;",
     ],
 )
-def test_other_lines_are_no_fields(line: str) -> None:
+def test_other_lines_are_not_fields(line: str) -> None:
     assert Field.parse(line) is None
 
 
-def test_what_is_not_a_format_is_left_out() -> None:
+def test_a_file_that_is_not_a_format_is_left_out() -> None:
     good = event_format("good", 5, FIELDS, '""')
     texts = ["", "name: x", "name: x\nID: 70000\n", "name: x\nID: " + "9" * 5000, good]
     assert list(parse_formats([("test", text) for text in texts], LAYOUT)) == [5]

@@ -64,7 +64,7 @@ def test_conversions_are_those_of_c(tmp_path: Path) -> None:
         '"%d", ' + "(" * 3000,
     ],
 )
-def test_what_is_not_understood_is_refused(text: str) -> None:
+def test_an_invalid_print_format_is_refused(text: str) -> None:
     with pytest.raises(PrintFmtError):
         shown(text)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dynftrace import arches
 from dynftrace.core.errors import FtraceBug, TracefsError
 from dynftrace.core.ftrace.entry import GRAPH_CALL, GRAPH_CALLER, RETURN_TO_HANDLER
-from dynftrace.core.ftrace.graph import STUB, FunctionGraph
+from dynftrace.core.ftrace.graph import GRAPH_STUB, FunctionGraph
 from dynftrace.core.ftrace.ops import FtraceHash
 from dynftrace.core.session.session import Session
 from dynftrace.core.shell.shell import Shell
@@ -27,7 +27,7 @@ def guest() -> Booted:
 
 
 def tracer(guest: Booted) -> FunctionGraph:
-    return FunctionGraph(guest.machine, guest.ftrace, guest.address(STUB))
+    return FunctionGraph(guest.machine, guest.ftrace, guest.address(GRAPH_STUB))
 
 
 def slot(guest: Booted) -> int | None:

@@ -118,7 +118,7 @@ def test_a_cpu_at_a_breakpoint_does_what_the_new_text_does(
 
 
 @pytest.mark.parametrize("method", ["breakpoint", "none"])
-def test_if_the_guest_cannot_go_on_the_text_is_put_back(
+def test_if_the_guest_cannot_continue_the_text_is_restored(
     machine: Machine, patcher: Patcher, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     def fails() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from dynftrace.core import abi
 from dynftrace.core.errors import TracefsError
-from dynftrace.core.ftrace.graph import STUB, FunctionGraph, GraphUser
+from dynftrace.core.ftrace.graph import GRAPH_STUB, FunctionGraph, GraphUser
 from dynftrace.core.ftrace.ops import FtraceOps
 from dynftrace.core.ftrace.profile import CALL, CONTROL, REGION, ProfileTables, variance
 
@@ -66,7 +66,7 @@ def test_rows_are_sorted_by_the_key_and_then_by_address(guest: Booted) -> None:
         assert np.isin(rows["ip"], guest.ftrace.records.table["ip"]).all()
 
 
-def test_a_full_table_goes_on_counting_its_functions(guest: Booted) -> None:
+def test_a_full_table_still_counts_its_functions(guest: Booted) -> None:
     tables = counting(guest)
     limit = abi.ftrace_profile_control("little").fields
     assert limit is not None
@@ -131,7 +131,7 @@ def test_a_clock_that_is_behind_gives_no_negative_time(guest: Booted) -> None:
 
     The poked call is the innermost one in progress.
     """
-    graph = FunctionGraph(guest.machine, guest.ftrace, guest.address(STUB))
+    graph = FunctionGraph(guest.machine, guest.ftrace, guest.address(GRAPH_STUB))
     tables = ProfileTables(guest.machine, guest.ftrace)
     tables.reset()
     graph.ops.filter_hash = guest.filter("arch_cpu_idle")

@@ -133,7 +133,7 @@ def test_a_kernel_whose_cpu_has_stopped_is_changed_at_once() -> None:
     assert machine.now == before and user("cat enabled_functions")
 
 
-def test_a_cpu_that_stands_at_a_place_still_stands_there_afterwards() -> None:
+def test_a_cpu_stopped_at_a_place_is_still_there_afterwards() -> None:
     user = User("x86_64")
     user("until schedule syscalls")
     machine = user.session.boot.machine

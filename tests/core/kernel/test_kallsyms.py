@@ -91,7 +91,7 @@ def test_many_addresses_are_named_at_once(kallsyms: Kallsyms) -> None:
     assert Kallsyms().names_of(addresses[:1]) == [f"0x{TEXT + 33:x}"]
 
 
-def test_a_module_adds_its_symbols_and_takes_them_away(tmp_path: Path, kallsyms: Kallsyms) -> None:
+def test_a_module_adds_its_symbols_and_removes_them(tmp_path: Path, kallsyms: Kallsyms) -> None:
     base = 0xFFFF_FFFF_A000_0000
     own = table(tmp_path, elf_writer.module(["usb_probe", "schedule"]))
     place = np.where(own.limit > 0, np.uint64(base), np.uint64(0))

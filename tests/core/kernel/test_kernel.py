@@ -75,7 +75,7 @@ def test_a_kernel_without_a_boot_entry_can_be_called_and_traced(tmp_path: Path) 
     )
 
 
-def test_a_fault_in_a_call_is_reported_and_the_session_goes_on(tmp_path: Path) -> None:
+def test_a_fault_in_a_call_is_reported_and_the_session_continues(tmp_path: Path) -> None:
     shell = Shell(opened(build(tmp_path, SOURCE)))
     outcome = shell.execute("call wild")
     assert outcome.status == 1 and "NULL pointer dereference" in outcome.error

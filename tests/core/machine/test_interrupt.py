@@ -58,7 +58,7 @@ def test_a_copy_is_independent() -> None:
     assert (copy.next_tick, copy.pending) == (TICK_NS, {})
 
 
-def test_an_nmi_is_due_until_taken_and_periodic_ones_that_are_late_come_once() -> None:
+def test_an_nmi_is_due_until_taken_and_late_periodic_ones_come_once() -> None:
     interrupts = Interrupts(nmi=500, nmi_period=100)
     assert (interrupts.next(), interrupts.next_after(0, 50_000)) == (500, 500)
     assert not interrupts.nmi_due(499)

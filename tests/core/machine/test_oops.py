@@ -1,4 +1,4 @@
-"""Faults: the vCPU stops for good with the kernel's report; the others go on."""
+"""Faults: the vCPU stops for good with the kernel's report; the others continue."""
 
 from __future__ import annotations
 

@@ -330,7 +330,7 @@ def test_an_init_that_fails_undoes_the_load(tmp_path: Path, small: Booted, code:
     assert state(small) == before
 
 
-def test_an_init_that_returns_a_positive_value_is_warned_about(
+def test_an_init_that_returns_a_positive_value_gives_a_warning(
     tmp_path: Path, small: Booted
 ) -> None:
     path = module(tmp_path, ["start", "leave"], returns={"start": 5}, ends=("start", "leave"))

@@ -28,7 +28,7 @@ def tree(folder: Path) -> ModuleTree:
     return ModuleTree(top)
 
 
-def test_what_is_needed_comes_first(tmp_path: Path) -> None:
+def test_dependencies_come_first(tmp_path: Path) -> None:
     found = tree(tmp_path)
     order = found.order("top", lambda path: NEEDS[path.stem])
     assert [path.stem for path in order] == ["base", "left", "right_side", "top"]
@@ -36,7 +36,7 @@ def test_what_is_needed_comes_first(tmp_path: Path) -> None:
     assert found.path("right-side") == found.path("right_side")
 
 
-def test_it_is_found_around_a_module_and_beside_a_kernel(tmp_path: Path) -> None:
+def test_modules_are_found_around_a_module_and_beside_a_kernel(tmp_path: Path) -> None:
     found = tree(tmp_path)
     around = ModuleTree.around(found.path("top"))
     assert around is not None and around.top == found.top

@@ -22,7 +22,7 @@ def shell(session: Session) -> Shell:
     return Shell(session)
 
 
-def test_cat_goes_on_after_a_missing_file(shell: Shell) -> None:
+def test_cat_continues_after_a_missing_file(shell: Shell) -> None:
     outcome = shell.execute("cat current_tracer gone tracing_on")
     read = (ReadFile("current_tracer"), ReadFile("tracing_on"))
     assert outcome == Outcome("nop\n1\n", "cat: gone: No such file or directory\n", 1, read)

@@ -127,7 +127,7 @@ def test_a_removed_directory_is_left() -> None:
     assert (lost.status, shell.execute("pwd").output) == (1, f"{ROOT}\n")
 
 
-def test_commands_that_nobody_typed_begin_at_the_root(shell: Shell) -> None:
+def test_commands_that_the_user_did_not_type_begin_at_the_root(shell: Shell) -> None:
     shell.execute("cd events")
     assert shell.execute("echo nop > current_tracer", from_root=True).status == 0
     assert shell.execute("echo nop > current_tracer").status == 1

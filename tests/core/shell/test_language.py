@@ -94,7 +94,7 @@ def test_it_can_be_typed_as_it_is_shown(typed: str) -> None:
         ("A=1 cat trace", "A=1: command not found"),
     ],
 )
-def test_what_it_lacks_has_a_sentence(session: Session, typed: str, sentence: str) -> None:
+def test_a_missing_feature_has_a_sentence(session: Session, typed: str, sentence: str) -> None:
     outcome = Shell(session).execute(typed)
     assert sentence in outcome.error
     assert outcome.status and not outcome.output
@@ -123,6 +123,6 @@ def test_conditions_on_files(session: Session) -> None:
         (["echo if\n"], False),
     ],
 )
-def test_an_if_goes_on_until_its_fi(lines: list[str], more: bool) -> None:
+def test_an_if_continues_until_its_fi(lines: list[str], more: bool) -> None:
     unfinished = Continuation()
     assert [unfinished.add(line) for line in lines][-1] is more

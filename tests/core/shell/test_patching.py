@@ -77,7 +77,7 @@ def test_breakpoint_patching_shows_the_bytes_of_the_kernels_comments() -> None:
     assert "the patch is complete" in user("patch finish")
 
 
-def test_a_cpu_that_hits_the_breakpoint_goes_on_as_the_new_text() -> None:
+def test_a_cpu_that_hits_the_breakpoint_continues_as_the_new_text() -> None:
     user = User("x86_64")
     user("patch breakpoint; patch watch schedule; echo function > current_tracer; patch next")
     assert "! not yet what ftrace expects: a patch is under way" in user("site schedule")
@@ -100,7 +100,7 @@ def test_between_a_write_and_its_sync_a_cpu_is_stale() -> None:
     assert view is not None and not any(lane.stale for lane in view.lanes)
 
 
-def test_other_changes_wait_and_a_damaged_site_puts_everything_back() -> None:
+def test_other_changes_wait_and_a_damaged_site_restores_everything() -> None:
     user = User("x86_64")
     before = user.text()
     user("patch breakpoint; patch watch schedule; echo function > current_tracer; patch next 2")
@@ -123,7 +123,7 @@ def test_other_changes_wait_and_a_damaged_site_puts_everything_back() -> None:
     assert "ftrace bug" in user("dmesg")
 
 
-def test_a_page_that_is_unmapped_meanwhile_keeps_nobody_from_putting_back_the_rest() -> None:
+def test_a_page_unmapped_meanwhile_does_not_stop_the_restore_of_the_rest() -> None:
     user = User("x86_64")
     before = at_site(user, "vfs_read", 5)
     user("patch breakpoint; patch watch vfs_read; echo function > current_tracer; patch next 2")
@@ -167,7 +167,7 @@ def test_ppc64_loses_r2_between_two_nops() -> None:
 
 
 @pytest.mark.parametrize("nop, lost", [("nop", True), ("b", False)])
-def test_a_site_of_two_nops_on_mips_is_no_place_to_stand(nop: str, lost: bool) -> None:
+def test_a_site_of_two_nops_on_mips_is_unsafe_for_a_cpu_inside(nop: str, lost: bool) -> None:
     table = results(User("mips", nop=nop), "race --method stop_machine vfs_read")
     assert ("+4" in table) == lost
     assert table.pop("+4", [["oops"]])[0] == ["oops"]

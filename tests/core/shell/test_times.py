@@ -49,5 +49,5 @@ def test_the_tree_and_the_histogram_have_all_calls_of_the_trace() -> None:
         ("hist", "hist: missing argument\nusage: hist FUNC\n"),
     ],
 )
-def test_what_cannot_be_shown_is_one_sentence(line: str, error: str) -> None:
+def test_a_tree_or_histogram_that_cannot_be_drawn_is_one_sentence(line: str, error: str) -> None:
     assert Shell(opened()).execute(line).error == error

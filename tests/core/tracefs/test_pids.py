@@ -69,7 +69,7 @@ def test_a_reboot_clears_the_pids(session: Session, sh: Sh) -> None:
     assert len(session.boot.ring.events()) > 0
 
 
-def test_a_list_follows_forks_and_exits_if_asked_to(session: Session, sh: Sh) -> None:
+def test_a_list_follows_forks_and_exits_on_request(session: Session, sh: Sh) -> None:
     kthreadd = "2"
     sh(f"mkdir instances/x; echo {kthreadd} | tee set_ftrace_pid instances/x/set_ftrace_pid")
     sh("echo function | tee current_tracer instances/x/current_tracer")
@@ -83,7 +83,7 @@ def test_a_list_follows_forks_and_exits_if_asked_to(session: Session, sh: Sh) ->
     assert sh("cat saved_cmdlines").count("torture") == len(traced) - 1
 
 
-def test_a_list_whose_tasks_have_all_ended_selects_nobody(session: Session, sh: Sh) -> None:
+def test_a_list_whose_tasks_have_all_ended_selects_no_task(session: Session, sh: Sh) -> None:
     sh("echo 15 > set_ftrace_pid; echo 1 > options/function-fork; echo function > current_tracer")
     sh("run syscalls")  # as task 15
     assert {*re.findall(r"-(\d+) +\[", sh("cat trace"))} >= {"15"}

@@ -74,7 +74,7 @@ DUMP = "/proc/sys/kernel/ftrace_dump_on_oops"
 
 
 @pytest.mark.parametrize(("mode", "cpus"), [("0", ""), ("1", "01"), ("2", "its")])
-def test_an_oops_dumps_the_trace_if_asked_to(
+def test_an_oops_dumps_the_trace_on_request(
     session: Session, sh: Callable[[str], str], mode: str, cpus: str
 ) -> None:
     sh(f"echo {mode} > {DUMP}; echo schedule > set_ftrace_filter")

@@ -74,7 +74,7 @@ def test_the_guest_appends_to_the_swapped_in_buffer(session: Session, sh: Sh) ->
     assert not events.damaged and session.boot.ring.lost(len(events)) == 0
 
 
-def test_what_was_consumed_stays_consumed(session: Session, sh: Sh) -> None:
+def test_consumed_events_stay_consumed(session: Session, sh: Sh) -> None:
     trace(sh)
     session.boot.ring.consume(limit=5)
     left = sh("cat trace")

@@ -110,7 +110,7 @@ def test_a_raw_pipe_hands_out_the_same_pages(arch: str) -> None:
     assert sh("cat per_cpu/cpu1/trace") == sh("cat per_cpu/cpu1/trace | grep '^#'")
 
 
-def test_lost_events_are_told_in_the_next_page() -> None:
+def test_lost_events_are_reported_in_the_next_page() -> None:
     session = opened()
     sh = executor(session)
     sh("echo 8 > buffer_size_kb; echo function > current_tracer; run syscalls")

@@ -173,7 +173,7 @@ def test_clocks_of_the_same_time_stamp_alike(sh: Sh, clock: str) -> None:
     assert 0 <= now * 1e6 - stamp < 1e6
 
 
-def test_the_table_of_names_has_the_size_that_was_asked_for(session: Session, sh: Sh) -> None:
+def test_the_table_of_names_has_the_requested_size(session: Session, sh: Sh) -> None:
     assert sh("cat saved_cmdlines_size saved_cmdlines saved_tgids printk_formats") == "128\n"
     sh("echo function > current_tracer; run syscalls")
     many = sh("cat saved_cmdlines").splitlines()

@@ -16,7 +16,7 @@ from ...support.terminal import Terminal, needs_tmux
 from .command_line import here
 
 
-def test_the_form_says_what_is_here(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_says_what_is_installed(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = here(capsys, "doctor", "--json")
     found = json.loads(out)
     assert (status, err) == (0, "")

@@ -66,7 +66,7 @@ def test_the_options_offer_every_format() -> None:
         ),
     ],
 )
-def test_what_cannot_be_written_is_one_sentence(
+def test_a_failed_export_is_one_sentence(
     arguments: tuple[str, ...],
     status: int,
     error: str,

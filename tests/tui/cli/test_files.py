@@ -36,9 +36,7 @@ def test_a_module_names_what_its_sites_call(capsys: pytest.CaptureFixture[str]) 
         assert "number" in out and ".text+0x" in out
 
 
-def test_records_tell_where_the_list_was(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_records_say_where_the_list_was(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "vmlinuz"
     path.write_bytes(bzimage(PACKED["gzip"](KERNEL.read_bytes())))
     _, out, _ = here(capsys, "records", str(path))
@@ -48,9 +46,11 @@ def test_records_tell_where_the_list_was(
     assert json.loads(out)["unpacked"] == ["gzip at 0x440"]
 
 
-def test_diff_shows_what_came_and_went(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_diff_shows_added_and_removed_sites(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     same = here(capsys, "diff", str(KERNEL), str(KERNEL))[1]
-    assert same.startswith("0 went, 0 came, 0 changed, ") and same.count("\n") == 1
+    assert same.startswith("0 removed, 0 added, 0 changed, ") and same.count("\n") == 1
     other = tmp_path / "vmlinux"
     other.write_bytes(KERNEL.read_bytes().replace(b"vfs_read\0", b"vfs_raed\0"))
     _, out, _ = here(capsys, "diff", str(KERNEL), str(other))
@@ -59,10 +59,10 @@ def test_diff_shows_what_came_and_went(capsys: pytest.CaptureFixture[str], tmp_p
         "+ vfs_raed+0x0  call __fentry__",
     ]
     _, out, _ = here(capsys, "diff", str(KERNEL), str(other), "--json")
-    assert [site["name"] for site in json.loads(out)["went"]] == ["vfs_read"]
+    assert [site["name"] for site in json.loads(out)["removed"]] == ["vfs_read"]
 
 
-def test_what_cannot_be_read_is_one_sentence(
+def test_an_unreadable_file_is_one_sentence(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     path = tmp_path / "text"

@@ -60,7 +60,7 @@ def test_a_recorded_trace_is_converted(
         (("draw", "--trace", "FILE", "map", "-o", "x.svg"), "'map' needs a machine"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(
+def test_an_impossible_request_is_one_sentence(
     arguments: tuple[str, ...],
     says: str,
     graph: Path,

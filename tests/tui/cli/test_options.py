@@ -76,7 +76,7 @@ def test_no_such_file_and_no_regular_file(
     assert status == 1 and "nosuchmodule" in err
 
 
-def test_a_module_is_no_kernel_and_a_kernel_no_module(
+def test_a_module_is_not_a_kernel_nor_a_kernel_a_module(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     module = str(IMAGES / "usbcore.ko")

@@ -65,7 +65,7 @@ def test_an_own_lesson_is_checked_with_the_place_of_what_fails(
     assert "course/1-x.md:6:1: the checks hold before the step is done" in out
 
 
-def test_lessons_that_come_along_leave_no_files(
+def test_built_in_lessons_leave_no_files(
     capsys: pytest.CaptureFixture[str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lesson = LESSON.format(check="saw site schedule")
@@ -73,7 +73,7 @@ def test_lessons_that_come_along_leave_no_files(
     assert here(capsys, "tour", "own.md", "--check")[0] == 0
     assert (folder / "own.py").exists()
     (folder / "own.py").unlink()
-    monkeypatch.setattr(course, "comes_along", lambda path: path.name == "own.md")
+    monkeypatch.setattr(course, "is_ours", lambda path: path.name == "own.md")
     assert here(capsys, "tour", "own.md", "--check")[0] == 0
     assert not (folder / "own.py").exists()
 

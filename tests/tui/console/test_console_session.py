@@ -138,7 +138,7 @@ async def test_a_refused_patch_opens_the_report(session: Session) -> None:
         assert "DISABLED" in site(app)[0]
 
 
-async def test_an_oops_is_reported_and_the_session_goes_on(session: Session) -> None:
+async def test_an_oops_is_reported_and_the_session_continues(session: Session) -> None:
     async with console(session) as (app, pilot):
         await do(app, pilot, "insmod crashy", "call crashy_jump")
         assert isinstance(app.screen, ReportBox)

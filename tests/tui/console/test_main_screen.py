@@ -409,7 +409,7 @@ async def test_hits_are_shown_under_their_title(size: tuple[int, int], pattern: 
         assert first.index("98765") + 5 < region.width
 
 
-async def test_what_arrives_while_the_console_closes_is_left_alone() -> None:
+async def test_late_messages_are_ignored_while_the_console_closes() -> None:
     """Textual removes the children of a screen first; messages still come then."""
     async with console(CannedDriver()) as (app, pilot):
         box = Box("trace", [line("a")])

@@ -55,5 +55,5 @@ def test_each_row_fits_at_every_width(cpus: int) -> None:
         assert len(rows) <= height - 4
         assert all(len(plain(row)) < width for row in rows)
     inside = [plain(row) for row in lane_rows(view, 80, 0) if "60 00 00 00▶60" in plain(row)]
-    assert len(inside) == 1 and "goes on with nop" in inside[0]
+    assert len(inside) == 1 and "continues with nop" in inside[0]
     assert "[48 00 30 15 e8 41 00 28]" in plain(phase_rows(view, 80)[3])

@@ -107,7 +107,7 @@ async def test_only_visible_rows_of_a_long_trace_are_formatted() -> None:
         assert events.formatter.formatted <= 64 * 4
 
 
-async def test_search_goes_up_and_n_and_shift_n_go_on() -> None:
+async def test_search_goes_up_and_n_and_shift_n_continue_it() -> None:
     app = TraceApp()
     async with app.run_test(size=(90, 10)) as pilot:
         count = len(NAMES) * 10

@@ -28,7 +28,7 @@ def test_pieces_are_of_the_content_at_the_start(session: Session) -> None:
     assert file.read(9, 9) == b""
 
 
-def test_a_word_goes_on_in_the_next_write(session: Session) -> None:
+def test_a_word_continues_in_the_next_write(session: Session) -> None:
     file = opened(session, "set_ftrace_filter", write=True, truncate=True)
     assert file.write(b"sche") == 4
     file.write(b"dule vfs_r")

@@ -76,7 +76,7 @@ def test_a_picture_shows_what_a_separate_console_shows(
     assert made["no-colour"] == draw("dynftrace")
 
 
-async def test_settle_takes_no_time_if_nothing_is_to_be_done(
+async def test_settle_takes_no_time_if_there_is_nothing_to_do(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sleep, slept = asyncio.sleep, []
@@ -126,7 +126,7 @@ def test_the_first_paint_imports_nothing_heavy() -> None:
     assert run.stdout == "[]\n"
 
 
-def test_the_file_of_a_kernel_is_looked_at_after_the_first_paint() -> None:
+def test_a_kernel_file_is_examined_after_the_first_paint() -> None:
     kernel = arches.load("mips").images() / "vmlinux.elf"
     code = (
         "import sys\n"

@@ -93,7 +93,7 @@ def test_a_wrong_hop_has_a_sign_and_a_reason() -> None:
     assert lines[3] == "! ftrace_caller        2000  is not what ftrace put there"
 
 
-def test_a_damaged_hop_leads_on_only_where_it_still_does() -> None:
+def test_a_damaged_hop_is_followed_only_if_it_still_leads_there() -> None:
     site, caller, *rest = hops()
     assert text(replace(site, verified=False), caller, *rest)[0] == (
         "! site schedule ─▶ ftrace_caller ─▶ ftrace_call ─▶ function_trace_call"

@@ -60,7 +60,7 @@ def test_changed_text_after_a_site_is_not_shown_as_part_of_it() -> None:
     assert len(lines) == 8
 
 
-def test_what_ftrace_does_not_expect_is_marked_in_words() -> None:
+def test_unexpected_text_is_explained_in_words() -> None:
     lines = text(view("failed", NOP, TRAP))
     assert lines[0] == "schedule   REFUSED   0 users"
     assert "0f*1f*44*00 00" in lines[4]
@@ -82,7 +82,7 @@ def test_the_reason_is_given_once_after_the_last_wrong_word() -> None:
     assert sum("! not what" in each for each in lines) == 1
 
 
-def test_a_long_reason_goes_on_below() -> None:
+def test_a_long_reason_continues_below() -> None:
     reason = "x30 is not saved before the branch: expected aa1e03e9, found 14000000"
     lines = text(replace(view("failed", NOP, TRAP), reason=reason))
     start = next(at for at, each in enumerate(lines) if "x30" in each)
@@ -123,7 +123,7 @@ def test_a_disabled_site_names_the_stub_of_its_call() -> None:
     assert text(site)[2] == "when enabled through ftrace_caller.stub at d00000000000e200"
 
 
-def test_the_relocated_bytes_stand_below_those_of_the_file() -> None:
+def test_the_relocated_bytes_are_below_those_of_the_file() -> None:
     site = view("enabled", CALL, CALL)
     empty = Code(bytes.fromhex("e800000000"), "call __fentry__")
     nop, load = (

@@ -61,7 +61,7 @@ def rows(widget: Widget) -> list[str]:
     return [line for line in lines if line]
 
 
-async def test_an_empty_trace_says_how_events_would_come() -> None:
+async def test_an_empty_trace_says_how_to_get_events() -> None:
     driver = CannedDriver(View(NOP))
     driver.events = Events(0)
     async with console(driver, (80, 24)) as (app, pilot):

@@ -30,7 +30,7 @@ BITS = "|11101000|10111011 11010011 11111111 00001110|"
         ("   rax 0000000000000002     rbx 0000000000000000", ("0000000000000000", "dim")),
     ],
 )
-def test_what_one_looks_for_stands_out(text: str, toned: tuple[str, str]) -> None:
+def test_important_parts_stand_out(text: str, toned: tuple[str, str]) -> None:
     assert toned in output_line(text).spans
 
 

@@ -54,7 +54,7 @@ def test_a_refused_patch() -> None:
         "  Nothing was written. As after every such bug, ftrace_disabled is",
         "  set: ftrace stays off until the machine is rebooted (R).",
     ]
-    assert report.ip == IP
+    assert report.at == IP
     assert (
         report.copy == f"------------[ ftrace bug ]------------\nftrace failed to modify \n{STEP}"
     )

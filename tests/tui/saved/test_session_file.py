@@ -96,7 +96,7 @@ def test_a_damaged_file_is_one_sentence_or_another_session(
         assert from_text(as_text(found)) == found
 
 
-def test_runs_of_the_machine_keep_their_stretches() -> None:
+def test_runs_of_the_machine_keep_their_lengths() -> None:
     saved = Saved(MachineOptions("x86_64"), (1000, 1000, 1000, *commands("ls"), 5, 1000))
     assert json.loads(as_text(saved))["done"] == [
         {"ns": 1000, "times": 3},

@@ -57,7 +57,7 @@ def memory(kept: SessionStore) -> str:
     return digest.hexdigest()
 
 
-def test_a_long_restore_says_how_far_it_has_come() -> None:
+def test_a_long_restore_shows_its_progress() -> None:
     now, seen = 0, []
 
     def clock() -> float:
@@ -129,7 +129,7 @@ async def test_machine_and_layout_are_restored() -> None:
         assert not again._session.journal.interrupted
 
 
-async def test_what_was_interrupted_is_left_out_and_said() -> None:
+async def test_an_interrupted_command_is_left_out_and_reported() -> None:
     first = store()
     async with console(first) as (app, pilot):
         await do(app, pilot, "echo schedule > set_ftrace_filter")
@@ -175,7 +175,7 @@ async def test_restoring_can_be_interrupted_and_leaves_the_file(folder: Path) ->
     assert (folder / "long.json").read_bytes() == text
 
 
-def test_a_stop_before_the_machine_is_there_counts_too() -> None:
+def test_a_stop_before_the_machine_exists_takes_effect() -> None:
     kept = SessionStore(
         "x", MachineOptions("x86_64"), Saved(MachineOptions("x86_64"), (1_000_000,))
     )
@@ -186,7 +186,7 @@ def test_a_stop_before_the_machine_is_there_counts_too() -> None:
         kept.open()
 
 
-def test_another_machine_is_told() -> None:
+def test_a_different_machine_is_reported() -> None:
     kept = SessionStore(
         "x", MachineOptions("x86_64"), Saved(MachineOptions("x86_64"), (1_000_000,), 5)
     )
@@ -211,19 +211,19 @@ async def test_without_a_session_name_nothing_is_saved(session: Session, folder:
         (("--arch", "ppc64"), ""),
         (("--cpus", "2", "--module", "usbcore"), ""),
         (("--theme", "dynftrace-light"), ""),
-        (("--arch", "i386"), "session mine was saved with another --arch (ppc64, not i386): "),
-        (("--cpus", "1"), "session mine was saved with another --cpus (2, not 1): "),
+        (("--arch", "i386"), "session mine was saved with a different --arch (ppc64, not i386): "),
+        (("--cpus", "1"), "session mine was saved with a different --cpus (2, not 1): "),
         (
             ("--module", "crashy"),
-            "session mine was saved with another --module (usbcore, not crashy): ",
+            "session mine was saved with a different --module (usbcore, not crashy): ",
         ),
         (
             ("--patch", "none"),
-            "session mine was saved with another --patch (the default, not none): ",
+            "session mine was saved with a different --patch (the default, not none): ",
         ),
         (
             ("--kernel", "x86_64-2008"),
-            "session mine was saved with another --kernel (ppc64, not x86_64-2008): ",
+            "session mine was saved with a different --kernel (ppc64, not x86_64-2008): ",
         ),
     ],
 )

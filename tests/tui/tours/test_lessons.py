@@ -162,7 +162,7 @@ def of_step(name: str, title: str) -> Walk:
 
 
 @pytest.mark.parametrize(("way", "size"), [("palette", (80, 24)), ("mouse", (180, 45))])
-async def test_a_step_is_seen_done_by_mouse_and_palette(way: str, size: tuple[int, int]) -> None:
+async def test_a_step_done_by_mouse_or_palette_is_noticed(way: str, size: tuple[int, int]) -> None:
     walk = of_step("call-site", "Every function starts with five bytes")
     session = walk.tour.open()
     app = ConsoleApp(lambda: SessionDriver(session), walk)

@@ -59,7 +59,7 @@ def test_the_report_says_who_finished_what_and_how(tmp_path: Path) -> None:
     }
 
 
-def test_progress_that_cannot_be_saved_is_an_error_of_ours(tmp_path: Path) -> None:
+def test_progress_that_cannot_be_saved_is_one_of_our_errors(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("not a folder")
     progress = Progress(tmp_path / "state" / "tours.json")
     with pytest.raises(DynftraceError, match=r"tours\.json: "):

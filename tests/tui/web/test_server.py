@@ -273,7 +273,7 @@ async def test_a_visitor_can_neither_flood_the_log_nor_look_at_the_host() -> Non
     assert lines and all(len(line) < 250 and line.isprintable() for line in lines), error
 
 
-def test_listening_on_another_address_is_warned_about() -> None:
+def test_listening_on_another_address_gives_a_warning() -> None:
     with serving("--host", "0.0.0.0") as server:
         status, _, error = server.end(signal.SIGTERM)
     assert status == 128 + signal.SIGTERM

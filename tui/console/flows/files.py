@@ -32,14 +32,14 @@ class FileFlow:
         self._app = app
 
     def export(self, export: Export) -> None:
-        """Save rows of the trace, or the whole trace for another tool, under a name to type.
+        """Save rows of the trace, or the whole trace for another tool, to a file.
 
-        A browser gets the rows as a download.
+        The user types its name; a browser gets the rows as a download.
         """
         if self._app.is_web:
             self._write(export, None)
             return
-        # Imported late, like the module below: the first paint does not have the time.
+        # Imported late, like the module below: the first paint must not wait for it.
         from ..screens.save_as import SaveAs
 
         offered = free_path(Path(), ".txt").name

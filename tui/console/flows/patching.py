@@ -40,7 +40,7 @@ class PatchFlow:
 
     def _open(self) -> None:
         if self._console.at_main:
-            # Imported late: its parts take time that the first paint does not have.
+            # Imported late, so that the first paint does not wait for its parts.
             from ..screens.patching import PatchScreen
 
             self._console.open_over(PatchScreen(self._console, self._stepping.workload))

@@ -1,4 +1,4 @@
-"""Races: from the key to the table, and from a row of it to the machine at that instant."""
+"""Races: from the key to the table, and from one of its rows to the machine at that instant."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class RaceFlow:
         self._console = console
 
     def key(self) -> None:
-        """Let a CPU meet a patch of the site that is shown."""
+        """Race a patch of the shown site against a CPU."""
         view = self._console.view
         index = None
         if view.functions is not None and view.ip is not None:
@@ -27,13 +27,13 @@ class RaceFlow:
         self._console.command(f"race {name}")
 
     def show(self, done: Done) -> bool:
-        """Open the table that `done` has shown; return False if it has shown none."""
+        """Open the table that the command `done` made; return False if it made none."""
         from ....core.shell.outcome import ShowedRace
 
         tables = [each.table for each in done.effects if isinstance(each, ShowedRace)]
         if not tables or not tables[-1].rows:
             return False
-        # Imported late: its parts take time that the first paint does not have.
+        # Imported late, so that the first paint does not wait for its parts.
         from ..screens.race import RaceScreen
 
         self._console.open_over(RaceScreen(self._console, tables[-1], done.command))

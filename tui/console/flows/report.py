@@ -16,7 +16,7 @@ class ReportFlow:
         self._opened: list[Report] = []
 
     def show(self, reports: Sequence[Report]) -> None:
-        """Open the first report that was not opened before."""
+        """Open the first report that was not yet opened."""
         for report in reports:
             # By identity: an equal report may follow after a reboot.
             if not any(report is opened for opened in self._opened):
@@ -25,10 +25,10 @@ class ReportFlow:
                 return
 
     def _open(self, report: Report) -> None:
-        # Imported late: its parts take time that the first paint does not have.
+        # Imported late, so that the first paint does not wait for its parts.
         from ..screens.report import ReportBox
 
-        table, ip = self._console.view.functions, report.ip
+        table, ip = self._console.view.functions, report.at
         has_site = table is not None and ip is not None and table.find(ip) is not None
         box = ReportBox(report, has_site=has_site)
         self._console.open_over(box, lambda answer: self._answered(report, answer))
@@ -36,5 +36,5 @@ class ReportFlow:
     def _answered(self, report: Report, answer: str | None) -> None:
         if answer == "reboot":
             self._console.command("reboot")
-        elif answer == "site" and report.ip is not None:
-            self._console.go_to(report.ip)
+        elif answer == "site" and report.at is not None:
+            self._console.go_to(report.at)

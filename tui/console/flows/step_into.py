@@ -60,7 +60,7 @@ class StepIntoFlow:
         from ....core.shell.outcome import WentTo
 
         if self._console.runner.running:
-            self._console.runner.pause()  # else the machine runs on after it has arrived
+            self._console.runner.pause()  # otherwise the machine would run on after it has arrived
 
         def arrived(done: Done) -> None:
             if any(isinstance(effect, WentTo) for effect in done.effects):
@@ -100,14 +100,14 @@ class StepIntoFlow:
         from ....core.shell.outcome import Reached
 
         if self._console.runner.running:
-            self._console.runner.pause()  # else the machine runs on after it has arrived
+            self._console.runner.pause()  # otherwise the machine would run on after it has arrived
         target = name if self.workload is None else f"{name} {self.workload}"
 
         def arrived(done: Done) -> None:
             if any(isinstance(effect, Reached) for effect in done.effects):
                 self.open(target)
             else:
-                self.workload = None  # another workload may reach it
+                self.workload = None  # a different workload may reach it
 
         self._console.command(f"until {target}", box=False, then=arrived)
 

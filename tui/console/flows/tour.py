@@ -30,7 +30,7 @@ class TourFlow:
         self._progress = progress
         self.walk = walk
         self.pane: TourPane | None = None
-        """The panel of `walk`. Without a tour it is not imported: Markdown takes long."""
+        """The panel of `walk`; imported only for a tour, because importing Markdown is slow."""
         if walk is not None:
             from ..widgets.tour_pane import TourPane
 
@@ -226,7 +226,7 @@ class TourFlow:
 
         following = course.following(walk.tour.path)
         if steps < 0:
-            self.show("this is the first step; F5 goes on")
+            self.show("this is the first step; F5 continues")
         elif following is None:
             self.show("this was the last lesson; q quits")
         else:

@@ -26,14 +26,13 @@ NARROW = 100
 """Width of a terminal below which a box spends no columns on padding."""
 
 SHARE, SHARE_HIGH = 0.96, 0.9
-"""Shares of a wider terminal's columns, and of its rows, that a box takes at most, as in
-console.tcss."""
+"""Maximum shares of a wider terminal's columns and rows that a box takes, as in console.tcss."""
 
 _FRAME = 7
 """Columns of the border, the padding of a wide terminal and a scrollbar."""
 
 _LETTERS = ("close", "copy_all", "site", "reboot", "through")
-"""Actions whose keys are letters of a search while one is typed."""
+"""Actions whose keys are just letters while the user types a search."""
 
 
 class BoxText(TextView):
@@ -43,15 +42,15 @@ class BoxText(TextView):
     HAS_CURSOR = False
 
     class Scrolled(Message):
-        """Other lines are in sight."""
+        """Different lines are in sight."""
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Report that other lines are in sight."""
+        """Report that different lines are in sight."""
         super().watch_scroll_y(old_value, new_value)
         self.post_message(self.Scrolled())
 
     def on_resize(self) -> None:
-        """Report that other lines are in sight: the line of a search has come or gone."""
+        """Report that different lines are in sight: the search line has appeared or disappeared."""
         super().on_resize()
         self.post_message(self.Scrolled())
 
@@ -109,7 +108,7 @@ class Box(TourKeys, ModalScreen[str | None]):
         self._lines = lines
         self._copy = copy
         self.found = ""
-        """What the last search has found."""
+        """Result of the last search."""
 
     def compose(self) -> ComposeResult:
         """Compose the frame, the lines and the keys."""
@@ -132,7 +131,7 @@ class Box(TourKeys, ModalScreen[str | None]):
         self._fold(self.app.size)
 
     def _fold(self, size: Size) -> None:
-        """Fold the lines that do not fit into a box in this room, and fit its height."""
+        """Fold lines that are too wide for a box in an area of this `size`, and fit its height."""
         lines = list(self._lines)
         if self.TEXT is BoxText:
             width = size.width + 2 if size.width < NARROW else int(size.width * SHARE)
@@ -179,7 +178,7 @@ class Box(TourKeys, ModalScreen[str | None]):
         return super().check_action(action, parameters)
 
     def on_resize(self) -> None:
-        """Show which lines are in sight, and leave the panel of a tour, which explains them."""
+        """Show which lines are in sight, and do not cover a tour's panel, which explains them."""
         if self.TEXT is BoxText:
             self.call_after_refresh(self.on_box_text_scrolled)
         if not self.app.has_class(TOURING):
@@ -188,7 +187,7 @@ class Box(TourKeys, ModalScreen[str | None]):
             room = beside_tour(self.app.size)
             right, below = self.app.size - room
             box = self.query_one("#box", Vertical)
-            # Above the panes is the status line, below them are two lines of the console.
+            # The status line is above the panes, and two lines of the console are below them.
             box.styles.margin = (1, right, below + 1, 0)
             box.styles.max_width = room.width
             box.styles.max_height = room.height - 3
@@ -214,6 +213,6 @@ class Box(TourKeys, ModalScreen[str | None]):
         self.notify("copied", timeout=2)
 
     def on_screen_resume(self) -> None:
-        """Give the focus to the lines, which are gone already if the box is closing."""
+        """Give the focus to the lines, which no longer exist if the box is closing."""
         for rows in self.query(Rows):
             rows.focus()

@@ -24,7 +24,7 @@ _OWN = {
     **{1: "Functions", 2: _CODE, 3: _CODE, 4: "Trace"},
     **{STEPPING: "Stepping", PATCH: "Patch", RACE: "Race"},
 }
-"""The group of keys a pane has for itself."""
+"""The keymap group of each pane."""
 
 _STATES = {
     State.TRACED: "traced: its site holds a call",
@@ -91,7 +91,7 @@ _WORDS: dict[int, tuple[tuple[str, str], ...]] = {
         ("lost r2", "it oopsed: its TOC pointer is wrong"),
         ("stale", "it executed the old text"),
         ("event lost", "it made no event with the new text"),
-        ("▶", "where you stand"),
+        ("▶", "where you are"),
     ),
 }
 

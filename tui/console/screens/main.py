@@ -59,7 +59,7 @@ ROOMY_WIDTH = 120
 """Minimum width for whole addresses and a wider list of functions."""
 
 WIDE_WIDTH = 160
-"""Minimum width for call site and trampoline side by side."""
+"""Minimum width for the panes Call site and Trampoline side by side."""
 
 _CODE_PANES = ((2,), (3,))
 """Parameters of the keys that lead to the panes with code."""
@@ -146,7 +146,7 @@ class MainScreen(Screen[None]):
         self._lay_out()
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
-        """Keep the styles the first time: all were made a moment ago."""
+        """Keep the styles the first time: they have just been computed."""
         event.refresh_styles = self._resumed
         self._resumed = True
 
@@ -155,7 +155,7 @@ class MainScreen(Screen[None]):
         self._lay_out()
 
     def _begin(self) -> None:
-        """Say how to begin, and show a function that is called, unless a tour asks for it."""
+        """Show a hint, and a function that workloads call, unless a tour asks for that function."""
         start = self._view.start
         touring = self.tour.walk is not None
         if self.recorded:
@@ -230,7 +230,7 @@ class MainScreen(Screen[None]):
         self.status.show(view.status, mode)
         begins = view.functions is not None and not began
         if begins and view.start is not None and self._looked_for(view.start):
-            self.functions.rows.order = "address"  # so that it is not the first one
+            self.functions.rows.order = "address"  # the order `use` would show it first
         self.functions.show(view.functions)
         if begins:
             self._begin()
@@ -482,7 +482,7 @@ class MainScreen(Screen[None]):
         """Show the keys."""
         self.console.show_help()
 
-    # Ways between the panes
+    # Moving between the panes
 
     def _here(self) -> Place:
         event = self.trace.events.key_here() if self.active == 4 else None
@@ -491,7 +491,7 @@ class MainScreen(Screen[None]):
     def _return_to(self, place: Place) -> None:
         """Go back to `place`, and notify the user if its function or event is gone."""
         rows = self.functions.rows
-        if place.function not in (None, rows.ip) and not self.functions.go_to(place.function):
+        if place.ip not in (None, rows.ip) and not self.functions.go_to(place.ip):
             self.notify("the previous function no longer exists", timeout=3)
         if place.pane == 4:
             events = self.trace.events
@@ -528,7 +528,7 @@ class MainScreen(Screen[None]):
 
     def action_jump(self) -> None:
         """Show a letter over each pane; the letter goes there."""
-        # Imported late: the first paint does not have the time.
+        # Imported late: the first paint must not wait for it.
         from .jump import JumpScreen
 
         line = self.query_one(CommandLine)

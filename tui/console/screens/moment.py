@@ -49,7 +49,7 @@ class MomentScreen(TourKeys):
 
     def _command(self, text: str) -> None:
         if self.console.runner.running:
-            self.console.runner.pause()  # else the machine runs on after the command
+            self.console.runner.pause()  # otherwise the machine would run on after the command
         self.console.command(text, box=False)
 
     def action_back(self) -> None:
@@ -73,7 +73,7 @@ class MomentScreen(TourKeys):
 
 
 class Fixed(TextView):
-    """Lines in fixed rows of such a screen; keys scroll if there are more of them."""
+    """Lines in fixed rows of such a screen; keys scroll lines that do not fit."""
 
     HAS_CURSOR = False
 

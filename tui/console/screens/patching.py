@@ -30,7 +30,7 @@ class PatchScreen(MomentScreen):
     NUMBER = PATCH
 
     def __init__(self, console: Console, workload: str | None, cpu: int | None = None) -> None:
-        """`workload` brings a CPU to the site; None if a CPU comes there without one.
+        """`workload` brings a CPU to the site; None if a CPU gets there without one.
 
         `cpu` is the CPU to choose; None means one at the site.
         """
@@ -40,7 +40,7 @@ class PatchScreen(MomentScreen):
         self._mode = ""
         self._cpu = cpu or 0
         self._picked = cpu is not None
-        """Whether the user has chosen the CPU; else it is one that has come to the site."""
+        """Whether the user has chosen the CPU; otherwise it is one that has reached the site."""
         self.head = Fixed(id="patch-head", empty="")
         self.body = Fixed(id="patch-body", empty="")
 

@@ -97,7 +97,7 @@ class PictureScreen(TourKeys):
 
         `cursor` is the time of the `trace`'s cursor.
         """
-        # Imported late: numpy takes time that the first paint does not have.
+        # Imported late: the first paint must not wait for numpy.
         from ....core.views.time_pictures import FlameGraph
 
         super().__init__()
@@ -153,7 +153,7 @@ class PictureScreen(TourKeys):
         return self.lanes.drawing(self.start, self.end, self._bins(), self.cursor)
 
     def _bins(self) -> int:
-        """Return the cells of the scale of the lanes."""
+        """Return the number of cells of the lanes' scale."""
         assert self.lanes is not None
         sample = self.lanes.drawing(self.start, self.end, 8, self.cursor)
         return scale_cells(sample, self._width())[1]

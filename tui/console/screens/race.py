@@ -1,7 +1,7 @@
 """The race screen: the table of a race; each cell is one key away from the machine there.
 
-To stand there is a line of shell commands, so `back` undoes it. The screen returns before it
-goes to another cell.
+A visit is one line of shell commands, so `back` undoes it. The screen returns from a cell
+before it visits another one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class RaceRows(TextView):
             self.screen.choose(new)
 
     def action_left(self) -> None:
-        """Choose the method before."""
+        """Choose the previous method."""
         self._method(-1)
 
     def action_right(self) -> None:
@@ -75,9 +75,9 @@ class RaceScreen(MomentScreen):
         self._said = command
         self._row = self._method = 0
         self._here: Cell | None = None
-        """Row and method of the cell in whose machine one stands."""
+        """Row and method of the visited cell."""
         self._lines = 0
-        """Lines that could be undone before."""
+        """Number of lines that could be undone before the visit."""
         self.head = Fixed(id="race-head", empty="")
         self.names = Fixed(id="race-names", empty="")
         self.rows = RaceRows(id="race-rows")
@@ -94,7 +94,7 @@ class RaceScreen(MomentScreen):
         yield KeysBar()
 
     def on_mount(self) -> None:
-        """Begin at the first cell whose end is bad, or else inside the site."""
+        """Begin at the first cell that ends badly, or else inside the site."""
         for each in (self.head, self.names, self.foot):
             each.can_focus = False
         self.same_as.show(self._said, "", failed=False)
@@ -142,7 +142,7 @@ class RaceScreen(MomentScreen):
         self.foot.show(foot)
 
     def action_method(self, step: int) -> None:
-        """Choose the method `step` columns further."""
+        """Choose the method `step` columns to the right."""
         self._method = (self._method + step) % len(self._table.methods)
         self.draw()
 
@@ -155,9 +155,9 @@ class RaceScreen(MomentScreen):
         self._go(made=True)
 
     def action_back(self) -> None:
-        """Leave the cell at which the machine stands."""
+        """Return from the visited cell."""
         if self._here is None:
-            self.notify("you have not gone to a row: enter goes to one", timeout=3)
+            self.notify("no row to return from: enter goes to one", timeout=3)
         else:
             self._return(lambda: None)
 
@@ -168,7 +168,7 @@ class RaceScreen(MomentScreen):
         self.notify(f"copied: {short(text)}", timeout=2)
 
     def on_screen_resume(self) -> None:
-        """Find out whether the user has undone the last jump on another screen."""
+        """Find out whether the user has undone the visit on another screen."""
 
         def counted(lines: int) -> None:
             if lines <= self._lines:
@@ -186,7 +186,7 @@ class RaceScreen(MomentScreen):
         """Go to the chosen cell, before the patch or, if `made`, after it."""
         cell = self._row, self._method
         if not self._table.rows[cell[0]].results[cell[1]].reached:
-            self.notify("no CPU came there with this method", timeout=3)
+            self.notify("no CPU reached that position with this method", timeout=3)
         elif self._here == cell and not made and self.console.view.patching is not None:
             self._open(None, made)
         elif self._here is not None:
@@ -212,7 +212,7 @@ class RaceScreen(MomentScreen):
         self.console.ask(lambda driver: driver.lines(), counted)
 
     def _open(self, cpu: int | None, made: bool) -> None:
-        """Open the screen of the patch, or of the CPU that has met it."""
+        """Open the screen of the patch, or of the CPU that raced it."""
         if made:
             watch(self.console, 0)
             self.console.open_over(

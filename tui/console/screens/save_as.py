@@ -1,4 +1,4 @@
-"""Asks under which name a file is to be saved."""
+"""Asks for the name under which to save a file."""
 
 from __future__ import annotations
 

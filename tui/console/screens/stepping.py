@@ -46,7 +46,7 @@ _AROUND = 5
 """Rows of the screen that show neither code nor registers."""
 
 _LOW = 28
-"""Height below which the head says less: the memory of the instruction instead of its place."""
+"""Height below which the head has three rows: no place, and only one row of operands."""
 
 _LEAST_STACK = 8
 """Minimum rows of stack and call path if they are below the code."""
@@ -72,7 +72,7 @@ class SteppingScreen(MomentScreen):
         self.code = Fixed(id="step-code", empty="")
         self.registers = Fixed(id="step-registers", empty="")
         self.stack = Fixed(id="step-stack", empty="")
-        self.path = Fixed(id="step-path", empty="this CPU is on no path of a call")
+        self.path = Fixed(id="step-path", empty="this CPU is not on a call path")
         self.right = Vertical(self.registers, self.stack, id="step-right")
         self._part = 0
         self._path: PathText | None = None
@@ -108,7 +108,7 @@ class SteppingScreen(MomentScreen):
             return
         beside = mode, self.todo.rows(self.size.width)
         if view.stepping is self._view and view.call is self._path and beside == self._beside:
-            return  # the console shows each view often
+            return  # the console shows each view many times
         self._view, self._path, self._beside = view.stepping, view.call, beside
         self._mode = mode
         self._draw()

@@ -18,7 +18,7 @@ from ..messages import CommandWanted, FunctionHighlighted
 from .function_columns import row_line
 from .rows import Rows
 
-_ORDER = {"use": ": to begin with, modules, the kernel by address"}
+_ORDER = {"use": ": starting points, modules, then the kernel by address"}
 """Explanations of the orders, shown after their names."""
 
 SCROLLBAR = 1

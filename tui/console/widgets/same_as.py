@@ -11,7 +11,7 @@ from ...present.line import fit
 
 _LABEL = " same as: "
 _LEAST = 12
-"""Cells below which a shortened command says nothing."""
+"""Minimum cells of a shortened command that is still useful."""
 
 _TONES: dict[SeverityLevel, str] = {
     "information": "",
@@ -21,7 +21,7 @@ _TONES: dict[SeverityLevel, str] = {
 
 
 class SameAs(Static):
-    """Shows `same as: COMMAND` and the command's result in one row, or for a while a note.
+    """Shows `same as: COMMAND` and the command's result in one row, or temporarily a note.
 
     If both do not fit, an error shortens the command, or replaces it: the user must see why.
     """

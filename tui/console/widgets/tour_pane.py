@@ -27,8 +27,8 @@ class TourPane(Vertical):
     def __init__(self, walk: Walk) -> None:
         """Begin with the current step of `walk`."""
         super().__init__(id="tour")
-        # The first texts are given here: when it is mounted, Markdown shows what it was given,
-        # perhaps after an update that came before.
+        # Pass the first texts here: once mounted, Markdown shows its initial text, perhaps over
+        # an update that came earlier.
         self._texts = (walk.step.text, walk.step.task)
         self._text = Markdown(self._texts[0], open_links=False)
         self._todo = Markdown(self._texts[1], open_links=False, id="tour-task")

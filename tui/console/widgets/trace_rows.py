@@ -50,7 +50,7 @@ class TraceRows(Rows):
         self.shown = ShownRows()
         self.marks = Marks()
         self._newest: TraceExplorer | None = None
-        self._wanted = 0  # the row where the cursor was put, shown now or not
+        self._wanted = 0  # the row on which the cursor was last put, even if it is hidden now
         self._status = Status()
         self._left: tuple[RowKey, int | None] | None = None
         """The row under the cursor before a visit to the past, and the row it is on instead."""
@@ -204,7 +204,7 @@ class TraceRows(Rows):
         self.changed()
 
     def _on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Hold the trace when the wheel turns back."""
+        """Hold the trace when the user scrolls up."""
         self.follow = False
         super()._on_mouse_scroll_up(event)
 

@@ -79,7 +79,7 @@ def expression(rng: random.Random, depth: int) -> tuple[str, Callable[[Record], 
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "mips", "ppc64", "arm64"])
-def test_the_guest_evaluates_as_the_language_says(arch: str) -> None:
+def test_the_guest_evaluates_filters_as_the_language_defines(arch: str) -> None:
     rng = random.Random(arch)
     user = User(arch)
     session = user.session

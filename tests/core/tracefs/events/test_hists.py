@@ -219,7 +219,7 @@ def test_error_log_shows_the_place(command: str, reason: str) -> None:
         assert column == command.index("^")
 
 
-def test_what_is_in_use_cannot_be_removed() -> None:
+def test_a_variable_or_event_in_use_cannot_be_removed() -> None:
     user = User("x86_64")
     user("echo 'one u64 field' > synthetic_events")
     used, uses = "hist:keys=pid:t=prio", "hist:keys=next_pid:onmatch(sched.sched_waking).one($u)"
@@ -255,7 +255,7 @@ def test_a_checkpoint_keeps_variables_and_synthetic_events() -> None:
     assert user(f"cat {SWITCH}/hist") != before
 
 
-def test_an_event_that_makes_itself_ends() -> None:
+def test_an_event_that_triggers_itself_ends() -> None:
     user = User("x86_64")
     user("echo 'one u64 a' > synthetic_events; echo 1 > events/synthetic/one/enable")
     source = "hist:keys=child_pid:a=common_timestamp:onmatch(sched.sched_process_fork).one($a)"

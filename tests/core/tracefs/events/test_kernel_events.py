@@ -99,7 +99,7 @@ def test_pids_choose_events_of_one_or_two_tasks() -> None:
     assert user("cat set_event_pid") == "" and "Invalid" in user.refused("echo x > set_event_pid")
 
 
-def test_modules_tell_when_they_come_and_go() -> None:
+def test_loading_and_unloading_a_module_make_events() -> None:
     user = User("x86_64")
     user("echo 1 > events/module/enable; insmod usbcore; rmmod usbcore")
     told = [row.split(": ", 1)[1].strip() for row in user("cat trace").splitlines()[-2:]]
