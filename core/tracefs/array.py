@@ -42,8 +42,8 @@ from ..trace.buffer.contents import Contents
 from ..trace.buffer.events import EventTable
 from ..trace.buffer.follower import Follower
 from ..trace.buffer.ringbuffer import RingBuffer
-from ..trace.text.dumptext import dump_text
-from ..trace.text.graphtext import graph_text
+from ..trace.text.graphformat import graph_text
+from ..trace.text.latencyformat import dump_text
 from ..trace.text.textcontext import TextContext
 from ..trace.text.tracetext import TraceText
 from .basearray import FORKS, FUNCTION, GUEST_OPTIONS, NOP, BaseArray

@@ -20,8 +20,8 @@ from ..machine.symbols import TRACER
 from ..memento import Restore, attributes, in_order
 from ..trace.buffer.events import EventTable
 from ..trace.buffer.ringbuffer import RingBuffer
-from ..trace.text.dumptext import latency_text
-from ..trace.text.eventtext import function_text
+from ..trace.text.defaultformat import function_text
+from ..trace.text.latencyformat import latency_text
 from ..trace.text.textcontext import LatencyFormat, TextContext, TextOptions
 from ..trace.text.tracetext import TraceText
 from .clocks import CLOCKS, LOCAL, TraceClocks

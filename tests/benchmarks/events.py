@@ -11,7 +11,7 @@ from dynftrace.core.abi import RB_PAGE_HEADER, RB_PAGE_SIZE, TraceType
 from dynftrace.core.trace.buffer.events import EventTable
 from dynftrace.core.trace.buffer.subbuffer import PageFormat
 from dynftrace.core.trace.select.explorer import TraceExplorer
-from dynftrace.core.trace.text.eventtext import function_text
+from dynftrace.core.trace.text.defaultformat import function_text
 from dynftrace.core.trace.text.textcontext import TextContext
 
 from .measure import Row, at_most, median, paired, seconds

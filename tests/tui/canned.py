@@ -13,8 +13,8 @@ from dynftrace.core.abi import TraceType
 from dynftrace.core.ftrace.patch import Performed
 from dynftrace.core.trace.buffer.events import EVENT, EventTable
 from dynftrace.core.trace.select.explorer import TraceExplorer
-from dynftrace.core.trace.text.eventtext import FunctionFormatter
-from dynftrace.core.trace.text.fieldkinds import Fields
+from dynftrace.core.trace.text.columns import Fields
+from dynftrace.core.trace.text.defaultformat import FunctionFormatter
 from dynftrace.core.trace.text.rowmap import RowMap, stack_rows
 from dynftrace.core.trace.text.textcontext import TextContext, TextOptions
 from dynftrace.core.trace.text.tracetext import TraceText

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ...core.trace.text.fieldkinds import Fields, joined
+from ...core.trace.text.columns import Fields, joined
 
 if TYPE_CHECKING:
     import numpy as np

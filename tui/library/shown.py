@@ -20,8 +20,8 @@ from ...core.abi import TraceType
 from ...core.ftrace.state import ENABLED
 from ...core.trace.buffer.details import EVENT
 from ...core.trace.export.records import EVENTS, event_text
-from ...core.trace.text.eventtext import FunctionFormatter
-from ...core.trace.text.fieldtexts import comm_of
+from ...core.trace.text.columntexts import comm_of
+from ...core.trace.text.defaultformat import FunctionFormatter
 from ...core.trace.text.tracetext import TraceText
 from ...core.views.call_site import CallSite
 from ...core.views.path import Hop

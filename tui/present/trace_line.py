@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...core.trace.text.fieldkinds import FieldKind, Fields, joined
+from ...core.trace.text.columns import FieldKind, Fields, joined
 from .line import Line, line
 
 _TONES = {

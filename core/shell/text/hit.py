@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from ...facts import Abi
 from ...kernel.kallsyms import Kallsyms
-from ...trace.text.fieldkinds import FieldKind, joined
+from ...trace.text.columns import FieldKind, joined
 from ...views.hit import Hit
 
 _BEFORE = (

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from ...abi import TraceType
 from ..buffer.details import EVENT, HIT, SYSCALL
-from ..text.eventtext import FunctionFormatter
-from ..text.fieldkinds import joined
-from ..text.fieldtexts import comm_of
+from ..text.columns import joined
+from ..text.columntexts import comm_of
+from ..text.defaultformat import FunctionFormatter
 from ..text.tracetext import TraceText, escaped
 
 COLUMNS = (

@@ -15,8 +15,8 @@ from ...abi import TraceType
 from ...events.fprobe import FetchArg
 from ..buffer.details import HIT, SYSCALL
 from ..buffer.timetext import split_time
-from ..text.eventtext import FunctionFormatter
-from ..text.fieldtexts import comm_of
+from ..text.columntexts import comm_of
+from ..text.defaultformat import FunctionFormatter
 from ..text.tracetext import TraceText
 from .records import event_text
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from ...abi import TraceType
 from ...ftrace.patch import Performed
-from ..text.eventtext import FunctionFormatter
-from ..text.fieldtexts import comm_of
+from ..text.columntexts import comm_of
+from ..text.defaultformat import FunctionFormatter
 from ..text.tracetext import TraceText
 from .records import event_text
 from .spans import spans_of

@@ -24,8 +24,8 @@ from ...events.printers import printk_formats
 from ..buffer.details import EVENT as TRACE_EVENT
 from ..buffer.details import RETURN, SWITCHED, Details, Records, Stacks
 from ..buffer.events import EVENT, Addresses, EventTable
-from ..text.eventtext import function_text
-from ..text.graphtext import graph_text
+from ..text.defaultformat import function_text
+from ..text.graphformat import graph_text
 from ..text.textcontext import TextContext
 from ..text.tracetext import TraceText
 from .container import Buffer, Header, TraceFile

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..buffer.events import EventTable
-from .fieldkinds import Fields
+from .columns import Fields
 from .graphrows import GraphRows
 from .labels import Labels
 from .rowmap import RowMap

@@ -16,12 +16,12 @@ from dynftrace.core.trace.buffer.details import SYSCALL
 from dynftrace.core.trace.buffer.events import EventTable
 from dynftrace.core.trace.buffer.subbuffer import PageFormat
 from dynftrace.core.trace.select.explorer import TraceExplorer
-from dynftrace.core.trace.text.eventtext import function_text
-from dynftrace.core.trace.text.graphtext import graph_text
+from dynftrace.core.trace.text.defaultformat import function_text
+from dynftrace.core.trace.text.graphformat import graph_text
 from dynftrace.core.trace.text.textcontext import TextContext, TextOptions
 
 from ..trace.buffer.pages import Page
-from ..trace.text.test_tracetext import Symbols
+from ..trace.text.test_defaultformat import Symbols
 
 LAYOUTS = [("little", 8), ("big", 8), ("little", 4), ("big", 4)]
 

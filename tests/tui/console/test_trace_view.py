@@ -10,7 +10,7 @@ from textual.app import App, ComposeResult
 
 from dynftrace.core.session.session import Session
 from dynftrace.core.trace.select.explorer import TraceExplorer
-from dynftrace.core.trace.text.fieldkinds import FieldKind
+from dynftrace.core.trace.text.columns import FieldKind
 from dynftrace.tui.console.messages import CommandWanted, FunctionWanted
 from dynftrace.tui.console.widgets.trace_view import TraceView
 from dynftrace.tui.explore.trace_marks import BOOKMARK

@@ -13,7 +13,7 @@ from dynftrace.core.session.session import Session
 from dynftrace.core.shell.shell import Shell
 from dynftrace.core.trace.select.explorer import TraceExplorer
 from dynftrace.core.trace.select.rowfilter import RowFilter
-from dynftrace.core.trace.text.fieldkinds import joined
+from dynftrace.core.trace.text.columns import joined
 from dynftrace.tui.explore.trace_export import Export
 from dynftrace.tui.explore.trace_marks import Marks
 from dynftrace.tui.explore.trace_selection import ShownRows

@@ -13,7 +13,7 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.reactive import reactive
 
-from ....core.trace.text.fieldkinds import joined
+from ....core.trace.text.columns import joined
 from ...explore.trace_marks import Marks
 from ...explore.trace_selection import ShownRows
 from ...present.empty_states import no_rows

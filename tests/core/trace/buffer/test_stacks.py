@@ -16,8 +16,8 @@ from dynftrace.core.trace.buffer.details import Stacks
 from dynftrace.core.trace.buffer.events import EventTable
 from dynftrace.core.trace.buffer.subbuffer import PageFormat
 from dynftrace.core.trace.select.explorer import TraceExplorer
-from dynftrace.core.trace.text.eventtext import function_text
-from dynftrace.core.trace.text.graphtext import graph_text
+from dynftrace.core.trace.text.defaultformat import function_text
+from dynftrace.core.trace.text.graphformat import graph_text
 from dynftrace.core.trace.text.textcontext import TextContext, TextOptions
 from dynftrace.core.trace.text.tracetext import TraceText
 

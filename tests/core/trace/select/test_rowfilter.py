@@ -23,7 +23,7 @@ from dynftrace.core.trace.select.rowfilter import (
     RowFilter,
     UnknownKind,
 )
-from dynftrace.core.trace.text.eventtext import function_text
+from dynftrace.core.trace.text.defaultformat import function_text
 from dynftrace.core.trace.text.textcontext import TextContext
 
 LINE = re.compile(

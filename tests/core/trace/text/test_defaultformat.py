@@ -18,14 +18,14 @@ from dynftrace.core.trace.buffer.events import EventTable
 from dynftrace.core.trace.buffer.subbuffer import PageFormat
 from dynftrace.core.trace.buffer.timetext import exact_time, latest_time, time_text
 from dynftrace.core.trace.select.explorer import TraceExplorer
-from dynftrace.core.trace.text.eventtext import function_text
-from dynftrace.core.trace.text.fieldtexts import (
+from dynftrace.core.trace.text.columntexts import (
     cmdlines,
     comm_of,
     flag_characters,
     preempt_characters,
     tgids,
 )
+from dynftrace.core.trace.text.defaultformat import function_text
 from dynftrace.core.trace.text.textcontext import TextContext, TextOptions
 
 from ..buffer.pages import Page

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..buffer.events import EventTable
-from .eventtext import FunctionFormatter
-from .fieldkinds import FieldKind, Fields
-from .fieldtexts import comm_of, flag_characters, overhead_mark, preempt_characters
+from .columns import FieldKind, Fields
+from .columntexts import comm_of, flag_characters, overhead_mark, preempt_characters
+from .defaultformat import FunctionFormatter
 from .rowmap import RowMap, stack_rows
 from .textcontext import TextContext
 from .tracetext import TraceText

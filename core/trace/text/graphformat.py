@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from ...abi import TraceType
 from ..buffer.events import EventTable
-from .eventtext import FunctionFormatter
-from .fieldkinds import FieldKind, Fields, joined
-from .fieldtexts import comm_of, overhead_mark
+from .columns import FieldKind, Fields, joined
+from .columntexts import comm_of, overhead_mark
+from .defaultformat import FunctionFormatter
 from .graphrows import ARROW_IN, ARROW_OUT, DASHES, OWN, STACK, TASKS, GraphRows
 from .header import header
 from .rowmap import stack_rows

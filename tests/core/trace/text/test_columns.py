@@ -14,9 +14,9 @@ from dynftrace import arches
 from dynftrace.core.session.session import Session
 from dynftrace.core.shell.shell import Shell
 from dynftrace.core.trace.buffer.events import EventTable
-from dynftrace.core.trace.text.eventtext import function_text
-from dynftrace.core.trace.text.fieldkinds import FieldKind, joined
-from dynftrace.core.trace.text.graphtext import GraphOptions, graph_text
+from dynftrace.core.trace.text.columns import FieldKind, joined
+from dynftrace.core.trace.text.defaultformat import function_text
+from dynftrace.core.trace.text.graphformat import GraphOptions, graph_text
 from dynftrace.core.trace.text.textcontext import TextContext, TextOptions
 from dynftrace.core.trace.text.tracetext import TraceText
 

@@ -21,8 +21,8 @@ from ...events.syscalls import SyscallEvent
 from ..buffer.details import EVENT, HIT, SYSCALL
 from ..buffer.events import EventTable
 from ..buffer.timetext import split_time
-from .fieldkinds import Field, FieldKind, Fields
-from .fieldtexts import comm_of, flag_characters, preempt_characters
+from .columns import Field, FieldKind, Fields
+from .columntexts import comm_of, flag_characters, preempt_characters
 from .header import header
 from .labels import Labels
 from .rowmap import RowMap, stack_rows
