@@ -20,7 +20,7 @@ from ..machine.symbols import TRACER
 from ..memento import Restore, attributes, in_order
 from ..trace.buffer.events import EventTable
 from ..trace.buffer.ringbuffer import RingBuffer
-from ..trace.text.defaultformat import function_text
+from ..trace.text.defaultformat import default_text
 from ..trace.text.latencyformat import latency_text
 from ..trace.text.textcontext import LatencyFormat, TextContext, TextOptions
 from ..trace.text.tracetext import TraceText
@@ -358,7 +358,7 @@ class BaseArray:
         """Return the events as the current tracer prints them."""
         if context.latency is not None:
             return latency_text(table, context)
-        return function_text(table, context)
+        return default_text(table, context)
 
     def context(
         self, in_buffer: int = 0, overrun: int = 0, section: MaxTrace | None = None

@@ -14,7 +14,7 @@ from dynftrace.core.ftrace.patch import Performed
 from dynftrace.core.trace.buffer.events import EVENT, EventTable
 from dynftrace.core.trace.select.explorer import TraceExplorer
 from dynftrace.core.trace.text.columns import Fields
-from dynftrace.core.trace.text.defaultformat import FunctionFormatter
+from dynftrace.core.trace.text.defaultformat import DefaultFormatter
 from dynftrace.core.trace.text.rowmap import RowMap, stack_rows
 from dynftrace.core.trace.text.textcontext import TextContext, TextOptions
 from dynftrace.core.trace.text.tracetext import TraceText
@@ -102,7 +102,7 @@ class Names:
         return f"{NAMES[(address - BASE) // 64]}+0x0/0x40"
 
 
-class Formatter(FunctionFormatter):
+class Formatter(DefaultFormatter):
     """A formatter that counts formatted rows; it has 120 tasks with three names."""
 
     formatted = 0

@@ -1,4 +1,4 @@
-"""The line of a row of the trace: a tone for each kind of field."""
+"""The line of a row of the trace: a tone for each column."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...core.trace.text.columns import FieldKind, Fields, joined
+from ...core.trace.text.columns import Column, Fields, joined
 from .line import Line, line
 
 _TONES = {
-    FieldKind.TASK: "",
-    FieldKind.CPU: "dim",
-    FieldKind.FLAGS: "dim",
-    FieldKind.TIME: "accent",
-    FieldKind.OVERHEAD: "accent",
-    FieldKind.DURATION: "dim",
-    FieldKind.FUNCTION: "strong",
-    FieldKind.CALLER: "dim",
-    FieldKind.FOLD: "accent",
-    FieldKind.TEXT: "",
+    Column.TASK: "",
+    Column.CPU: "dim",
+    Column.FLAGS: "dim",
+    Column.TIME: "accent",
+    Column.OVERHEAD: "accent",
+    Column.DURATION: "dim",
+    Column.FUNCTION: "strong",
+    Column.CALLER: "dim",
+    Column.FOLD: "accent",
+    Column.TEXT: "",
 }
 
 
 def event_line(fields: Fields) -> Line:
     """Return the line of a row with these fields."""
-    return line(*((text, _TONES[kind]) for kind, text in fields))
+    return line(*((text, _TONES[column]) for column, text in fields))
 
 
 _TITLE = re.compile(r"#           (TASK-PID)  {3,}(CPU#) +(\|{5}) +(TIMESTAMP) +(FUNCTION)")
@@ -55,13 +55,13 @@ def squeezed_title(title: str) -> str:
 def squeezed_line(fields: Fields) -> Line:
     """Return the line of a row without the blanks that align columns; its copy has them."""
     texts = dict(fields)
-    out: list[tuple[FieldKind, str]] = []
-    for kind, text in fields:
-        if kind is FieldKind.TASK and FieldKind.TIME in texts:
+    out: list[tuple[Column, str]] = []
+    for column, text in fields:
+        if column is Column.TASK and Column.TIME in texts:
             text = f"{text.strip():>{_TASK}} "
-        elif kind is FieldKind.TIME:
+        elif column is Column.TIME:
             text = f"{text.strip():>{_TIME}} "
-        out.append((kind, text))
+        out.append((column, text))
     return replace(event_line(tuple(out)), copy=joined(fields).strip())
 
 

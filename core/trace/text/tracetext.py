@@ -120,7 +120,7 @@ class TraceText:
 
 
 def _escaped(fields: Fields) -> Fields:
-    return tuple((kind, escaped(text)) for kind, text in fields)
+    return tuple((column, escaped(text)) for column, text in fields)
 
 
 def escaped(text: str) -> str:
