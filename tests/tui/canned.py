@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from dynftrace.core.abi import TraceType
 from dynftrace.core.ftrace.patch import Performed
+from dynftrace.core.shell.outcome import NotWritten
 from dynftrace.core.trace.buffer.events import EVENT, EventTable
 from dynftrace.core.trace.select.explorer import TraceExplorer
 from dynftrace.core.trace.text.columns import Fields
@@ -236,7 +238,9 @@ class CannedDriver:
             elif name in self.functions.names:
                 self.filtered = [*self.filtered, name] if words[2] == ">>" else [name]
             else:
-                return Done(command, error="write error: Invalid argument\n", status=1)
+                refused = NotWritten(words[-1], errno.EINVAL, emptied=words[2] == ">")
+                error = "write error: Invalid argument\n"
+                return Done(command, error=error, status=1, effects=(refused,))
         elif words[-1] == "current_tracer":
             self.tracer = words[1]
         elif words[0] == "cat":

@@ -44,6 +44,8 @@ DEEDS: Mapping[str, tuple[type[Effect], str]] = MappingProxyType(
         "saw race": (outcome.ShowedRace, "function"),
         "saw file": (outcome.ReadFile, "path"),
         "saw refusal": (outcome.NotLoaded, "module"),
+        "saw bug": (outcome.NotPatched, "function"),
+        "saw error": (outcome.NotWritten, "path"),
         "did write": (outcome.WroteFile, "path"),
         "did run": (outcome.RanWorkload, "name"),
         "did reach": (outcome.Reached, "place"),
