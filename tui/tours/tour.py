@@ -144,6 +144,12 @@ class Step:
     where: str = ""
     """File, line and column of the step's heading."""
 
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The functions whose call sites the student has to see."""
+        deeds = (check for check in self.checks if isinstance(check, Deed))
+        return tuple(deed.name for deed in deeds if deed.effect is outcome.ShowedSite and deed.name)
+
     def open_checks(self, effects: Sequence[Effect], execute: Execute) -> tuple[Check, ...]:
         """Return the checks that do not hold, given the `effects` of the step so far."""
         return tuple(check for check in self.checks if not check.holds(effects, execute))
