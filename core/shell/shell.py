@@ -167,11 +167,10 @@ class Shell:
     def _may_change(self, pipeline: Pipeline) -> bool:
         """Whether `pipeline` can change the machine's state; reading a file may, too."""
         for command in pipeline.commands:
-            words = command.words
-            known = self.commands.get(words[0].text) if words else None
+            known = self.commands.get(command.name)
             outputs = (to for to in command.redirections if to.takes_output)
             if any(to.path.text != NULL for to in outputs) or (
-                known is not None and known.changes_state(words[1:])
+                known is not None and known.changes_state(command.words[1:])
             ):
                 return True
         return False
