@@ -303,6 +303,30 @@ class BaseArray:
         undo.callback(setattr, self, "_registered", self._registered)
         self._registered = wanted
 
+    def _update_registration(self, undo: ExitStack) -> None:
+        """Register or unregister the ops, according to tracer and options."""
+        self._register(self.tracer == FUNCTION and self.options["function-trace"], undo)
+
+    def set_option(self, name: str, value: bool) -> None:
+        """Change an option. Raises `TracefsError` (EINVAL: no such option) and `FtraceBug`."""
+        if name in self.function_options:
+            self._set_function_option(name, value)
+            return
+        if name in self.nop_options:
+            self._set_nop_option(name, value)
+            return
+        if name not in self.options:
+            raise TracefsError(errno.EINVAL)
+        with self.ftrace.change() as undo:
+            undo.callback(self.options.__setitem__, name, self.options[name])
+            self.options[name] = value
+            if name == "function-trace":
+                self._update_registration(undo)
+        if name == OVERWRITE:
+            self.ring.set_overwrite(value)
+        elif name in GUEST_OPTIONS and self.guest is not None:
+            self.guest.set_flag(GUEST_OPTIONS[name], value)
+
     def hash(self, notrace: bool) -> FtraceHash:
         """Return the functions to trace, or with `notrace` those not to trace."""
         if self.ops is None:
