@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import replace
 
 from ...core.trace.text.columns import Column, Fields, joined
@@ -28,9 +26,6 @@ def event_line(fields: Fields) -> Line:
     return line(*((text, _TONES[column]) for column, text in fields))
 
 
-_TITLE = re.compile(r"#           (TASK-PID)  {3,}(CPU#) +(\|{5}) +(TIMESTAMP) +(FUNCTION)")
-"""The column titles of an ordinary trace whose blanks can be left out."""
-
 _TASK = 15
 """Cells of a task in a narrow pane: enough for most names; a longer one takes more."""
 
@@ -38,18 +33,11 @@ _TIME = 10
 """Cells of a time in a narrow pane."""
 
 
-def squeezable(header: Sequence[str]) -> bool:
-    """Return whether the rows below `header` have columns that `squeezed_line` knows."""
-    return any(_TITLE.fullmatch(each) for each in header)
-
-
-def squeezed_title(title: str) -> str:
-    """Return a line of the header, for rows of `squeezed_line`."""
-    match = _TITLE.fullmatch(title)
-    if match is None:
-        return title
-    task, cpu, flags, time, function = match.groups()
-    return f"#{task:>{_TASK - 1}} {cpu}  {flags}  {time:>{_TIME - 1}}  {function}"
+def squeezed_title(titles: Fields) -> str:
+    """Return the line of `titles`, for rows of `squeezed_line`."""
+    of = {column: text.removeprefix("#").strip() for column, text in titles}
+    task, time = f"{of[Column.TASK]:>{_TASK - 1}}", f"{of[Column.TIME]:>{_TIME - 1}}"
+    return f"#{task} {of[Column.CPU]}  {of[Column.FLAGS]}  {time}  {of[Column.FUNCTION]}"
 
 
 def squeezed_line(fields: Fields) -> Line:

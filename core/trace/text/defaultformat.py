@@ -23,7 +23,7 @@ from ..buffer.events import EventTable
 from ..buffer.timetext import split_time
 from .columns import Column, Field, Fields
 from .columntexts import comm_of, flag_characters, preempt_characters
-from .header import header
+from .header import header, titles
 from .labels import Labels
 from .rowmap import RowMap, stack_rows
 from .textcontext import TextContext
@@ -65,6 +65,11 @@ class DefaultFormatter:
     def header(self) -> list[str]:
         """The comment lines above the events."""
         return header(self.context)
+
+    @property
+    def titles(self) -> Fields:
+        """The titles of the columns."""
+        return titles(self.context)
 
     def texts(self, events: NDArray[np.intp], parts: NDArray[np.intp]) -> list[str]:
         """Return the text of n rows, given the event and the part of each."""

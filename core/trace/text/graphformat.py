@@ -107,6 +107,7 @@ class GraphFormatter:
         self.table = table
         self.context = context
         self.rows = rows
+        self.titles: Fields = ()
         self._options = options
         self._functions = DefaultFormatter(table, context)
         self.labels = self._functions.labels

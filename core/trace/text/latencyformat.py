@@ -54,6 +54,7 @@ class LatencyFormatter:
         self.context = functions.context
         self.labels = functions.labels
         self.header = functions.header
+        self.titles: Fields = ()
         self._functions = functions
         self._start = time_start
         self._numbered = numbered

@@ -40,6 +40,11 @@ class Formatter(Protocol):
         """The comment lines above the events."""
         ...
 
+    @property
+    def titles(self) -> Fields:
+        """The titles among them, one for each column; () for rows without these columns."""
+        ...
+
     def texts(self, events: NDArray[np.intp], parts: NDArray[np.intp]) -> list[str]:
         """Return the text of n rows; a marker's text can contain line ends."""
         ...
@@ -66,6 +71,11 @@ class TraceText:
     def header(self) -> Sequence[str]:
         """The comment lines above the events."""
         return self.formatter.header
+
+    @property
+    def titles(self) -> Fields:
+        """The titles among them, one for each column; () for rows without these columns."""
+        return self.formatter.titles
 
     def texts(self, start: int, stop: int) -> list[str]:
         """Return the text of rows `start` to `stop` (exclusive), as many as there are."""

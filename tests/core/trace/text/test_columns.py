@@ -110,3 +110,20 @@ def test_fields_of_the_graph_are_in_columns(options: dict[str, bool], first: str
     hit = columns(text, "opened:")
     assert hit["FUNCTION"] == "opened:" and hit["TEXT"] == " */"
     assert Column.FOLD.name not in leaf | opening | hit
+
+
+def test_titles_are_a_line_of_the_header_if_rows_have_just_their_columns() -> None:
+    table, context = traced("function")
+    text = default_text(table, context)
+    assert joined(text.titles) in text.header
+    assert [column.name for column, _ in text.titles] == [
+        "TASK",
+        "CPU",
+        "FLAGS",
+        "TIME",
+        "FUNCTION",
+    ]
+    for other in ({"record_tgid": True}, {"irq_info": False}, {"context_info": False}):
+        options = TextOptions(**other)
+        assert default_text(table, replace(context, options=options)).titles == ()
+    assert graph_text(*traced("function_graph")).titles == ()
