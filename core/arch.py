@@ -141,8 +141,8 @@ class Edit:
 class Calls:
     """The text of n sites while they call one target, and while that call is disabled.
 
-    A port that can make `Calls` for any target gets three verbs from here: `make_nop`,
-    `make_call` and `modify_call`. The arrays have the shapes of those in `Edit`.
+    A port that makes `Calls` for any target (`BasePort.calls`) gets three verbs from here:
+    `make_nop`, `make_call` and `modify_call`. The arrays have the shapes of those in `Edit`.
     """
 
     text: Bytes
@@ -443,22 +443,6 @@ class Port(Protocol):
         """
         ...
 
-    def make_nop(self, sites: Sites, target: int) -> Edit:
-        """Return the edit from a call of `target` to the disabled form (`ftrace_make_nop`)."""
-        ...
-
-    def make_call(self, sites: Sites, target: int) -> Edit:
-        """Return the edit from the disabled form to a call of `target` (`ftrace_make_call`)."""
-        ...
-
-    def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
-        """Return the edit from a call of `old` to a call of `new` (`ftrace_modify_call`)."""
-        ...
-
-    def update_ftrace_func(self, slot: int, old: int, new: int) -> Edit:
-        """Return the edit of the `ftrace_call` slot at `slot` (`ftrace_update_ftrace_func`)."""
-        ...
-
     def call_target(self, ip: int, text: bytes) -> int | None:
         """Return where the instruction(s) at `ip` call or jump to; None if they do not."""
         ...
@@ -471,7 +455,25 @@ class Port(Protocol):
         """
         ...
 
+    # required, unless `BasePort.calls` is written
+
+    def make_nop(self, sites: Sites, target: int) -> Edit:
+        """Return the edit from a call of `target` to the disabled form (`ftrace_make_nop`)."""
+        ...
+
+    def make_call(self, sites: Sites, target: int) -> Edit:
+        """Return the edit from the disabled form to a call of `target` (`ftrace_make_call`)."""
+        ...
+
+    def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
+        """Return the edit from a call of `old` to a call of `new` (`ftrace_modify_call`)."""
+        ...
+
     # optional
+
+    def update_ftrace_func(self, slot: int, old: int, new: int) -> Edit:
+        """Return the edit of the `ftrace_call` slot at `slot` (`ftrace_update_ftrace_func`)."""
+        ...
 
     def entry_source(self) -> str:
         """Return the text of entry.S. Labels core needs: ftrace_caller, ftrace_call, ftrace_stub.

@@ -26,7 +26,7 @@ from capstone import CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN
 from unicorn import arm64_const
 from unicorn.unicorn_const import UC_ARCH_ARM64, UC_MODE_ARM
 
-from ...core.arch import Addresses, Edit, Effect, KernelText, Sites
+from ...core.arch import Addresses, Calls, Edit, Effect, KernelText, Sites
 from ...core.crash import Crash
 from ...core.elf.relocate import RelocationAbi
 from ...core.encoding import Encoding
@@ -187,28 +187,13 @@ class Arm64Port(BasePort):
         """Return the address of the branch of each site; the table names the site's start."""
         return addresses + np.uint64(self.form.lead)
 
+    def calls(self, sites: Sites, target: int) -> Calls:
+        """Encode a `bl` to `target` at each site, and the nop that disables it."""
+        return callsite.calls(sites, target)
+
     def init_nop(self, sites: Sites, mcount: int) -> Edit:
         """Return the first change of each site, from the text of the compiler or module loader."""
         return callsite.init_nop(self.form, sites, mcount)
-
-    def make_nop(self, sites: Sites, target: int) -> Edit:
-        """Return the edit from a call of `target` to a nop."""
-        return callsite.calls(sites, target).make_nop(sites)
-
-    def make_call(self, sites: Sites, target: int) -> Edit:
-        """Return the edit from a nop to a call of `target`."""
-        return callsite.calls(sites, target).make_call(sites)
-
-    def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
-        """Return the edit from a call of `old` to a call of `new`."""
-        was, shall = (callsite.calls(sites, target) for target in (old, new))
-        return was.modify_call(sites, shall)
-
-    def update_ftrace_func(self, slot: int, old: int, new: int) -> Edit:
-        """Return the edit from `bl old` to `bl new` at the slot, one word."""
-        site = Sites(np.array([slot], np.uint64))
-        was, shall = (callsite.calls(site, target) for target in (old, new))
-        return was.modify_call(site, shall)
 
     def enable_graph_caller(self, slot: int, caller: int) -> Edit:
         """Return the edit from a nop to `b caller` at the slot, one word."""

@@ -33,7 +33,7 @@ from unicorn.unicorn_const import (
     UC_MODE_MIPS64,
 )
 
-from ...core.arch import Edit, Effect, KernelText, Sites
+from ...core.arch import Calls, Edit, Effect, KernelText, Sites
 from ...core.crash import Crash
 from ...core.encoding import Encoding
 from ...core.facts import (
@@ -284,24 +284,15 @@ class MipsPort(BasePort):
         was, shall = (insn.bytes_of(np.array([row], np.uint32), self.form.order) for row in words)
         return Edit(place, was, shall, reachable)
 
+    def calls(self, sites: Sites, target: int) -> Calls:
+        """Encode a call of `target` at each site, and the branch or nops that disable it."""
+        return callsite.calls(self.form, sites, target)
+
     def init_nop(self, sites: Sites, mcount: int) -> Edit:
         """Return the first change of each site, from the compiled call of `mcount`."""
         compiled = callsite.calls(replace(self.form, nop=callsite.NAIVE), sites, mcount)
         nops = callsite.calls(self.form, sites, mcount).nops
         return replace(compiled, nops=nops).make_nop(sites)
-
-    def make_nop(self, sites: Sites, target: int) -> Edit:
-        """Return the edit from a call of `target` to a branch over it, or to nops."""
-        return callsite.calls(self.form, sites, target).make_nop(sites)
-
-    def make_call(self, sites: Sites, target: int) -> Edit:
-        """Return the edit from the disabled form to a call of `target`."""
-        return callsite.calls(self.form, sites, target).make_call(sites)
-
-    def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
-        """Return the edit from a call of `old` to a call of `new`; impossible at far sites."""
-        was, shall = (callsite.calls(self.form, sites, target) for target in (old, new))
-        return was.modify_call(sites, shall)
 
     def update_ftrace_func(self, slot: int, old: int, new: int) -> Edit:
         """Return the edit from `jal old` to `jal new` at the slot, without its delay slot."""

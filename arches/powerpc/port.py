@@ -23,7 +23,7 @@ from capstone import CS_ARCH_PPC, CS_MODE_BIG_ENDIAN
 from unicorn import ppc_const
 from unicorn.unicorn_const import UC_ARCH_PPC, UC_MODE_BIG_ENDIAN, UC_MODE_PPC64
 
-from ...core.arch import Edit, Effect, Sites, Stubs
+from ...core.arch import Calls, Edit, Effect, Sites, Stubs
 from ...core.crash import Crash
 from ...core.encoding import Encoding
 from ...core.facts import Counter, Engine, Register
@@ -133,22 +133,13 @@ class PowerPort(BasePort, ABC):
         """Return the bit fields of the instruction at `ip`; None for an unknown one."""
         return encoding.encoding(ip, text, 1 << self.bits)
 
+    def calls(self, sites: Sites, target: int) -> Calls:
+        """Encode a call of `target` at each site, and the nops or the `b` that disable it."""
+        return callsite.calls(self.form, sites, target)
+
     def init_nop(self, sites: Sites, mcount: int) -> Edit:
         """Return the first change of each site, from the call of the compiler or module loader."""
         return self.make_nop(sites, mcount)
-
-    def make_nop(self, sites: Sites, target: int) -> Edit:
-        """Return the edit from a call of `target` to nops."""
-        return callsite.calls(self.form, sites, target).make_nop(sites)
-
-    def make_call(self, sites: Sites, target: int) -> Edit:
-        """Return the edit from nops to a call of `target`."""
-        return callsite.calls(self.form, sites, target).make_call(sites)
-
-    def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
-        """Return the edit from a call of `old` to a call of `new`."""
-        was, shall = (callsite.calls(self.form, sites, target) for target in (old, new))
-        return was.modify_call(sites, shall)
 
     def update_ftrace_func(self, slot: int, old: int, new: int) -> Edit:
         """Return the edit from `bl old` to `bl new` at the slot, one word."""

@@ -160,22 +160,6 @@ class X86Port(BasePort):
         """Return the edit from `call mcount`, or the nop of `-mnop-mcount`, to the nop."""
         return callsite.init_nop(sites, self.calls(sites, mcount))
 
-    def make_nop(self, sites: Sites, target: int) -> Edit:
-        """Return the edit from `call target` to the nop."""
-        return self.calls(sites, target).make_nop(sites)
-
-    def make_call(self, sites: Sites, target: int) -> Edit:
-        """Return the edit from the nop to `call target`."""
-        return self.calls(sites, target).make_call(sites)
-
-    def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
-        """Return the edit from `call old` to `call new`."""
-        return self.calls(sites, old).modify_call(sites, self.calls(sites, new))
-
-    def update_ftrace_func(self, slot: int, old: int, new: int) -> Edit:
-        """Return the edit from `call old` to `call new` at the slot."""
-        return self.modify_call(Sites(np.array([slot], np.uint64)), old, new)
-
     def enable_graph_caller(self, slot: int, caller: int) -> Edit:
         """Return the edit from the nop to `jmp caller` at the slot (`ftrace_mod_jmp`)."""
         site = Sites(np.array([slot], np.uint64))

@@ -202,8 +202,6 @@ class Patcher:
 
         Leaving one out demonstrates a stale instruction cache.
         """
-        self.nmi_updates = 0
-        """Sites whose text an NMI has written, with the method nmi_enter (`nmi_update_count`)."""
         self.watching = False
         """Whether the next change of text stops in front of its first phase."""
         self.watched_ip: int | None = None
@@ -254,7 +252,7 @@ class Patcher:
 
     def save(self) -> Restore:
         """Return a function that restores the method, the vCPUs to flush and the patch."""
-        names = "_method", "flush_cpus", "nmi_updates", "watching", "watched_ip", "patch", "last"
+        names = "_method", "flush_cpus", "watching", "watched_ip", "patch", "last"
         own = "_under_breakpoint", "_may", "_syncing", "_waiting", "_asked", "_wrote"
         return attributes(self, *names, *own, "performed", "after")
 
@@ -417,7 +415,6 @@ class Patcher:
         if watched and self.patch is not None:
             # A replay may end while the guest runs: this phase is already done.
             self.patch = replace(self.patch, done=self.patch.done + 1)
-        self.nmi_updates += phase.updates
         for cpu in phase.nmis:
             machine.take_nmi(cpu)
         if phase.runs:

@@ -135,8 +135,6 @@ class Phase:
     """Start and end of text whose translated code is flushed after the writes."""
     nmis: tuple[int, ...] = ()
     """vCPUs that take an NMI in this phase."""
-    updates: int = 0
-    """Places that an NMI writes (`nmi_update_count`)."""
     runs: bool = False
     """Whether each vCPU runs a slice at the end."""
     edit: Edit | None = None
@@ -283,7 +281,7 @@ def phases_of(
     if method != NMI_ENTER:
         return (replace(part, nmis=tuple(nmis), held=True), last)
     whole = _put(first, Act.HELP, slice(0, width), method, what)
-    helped = (replace(whole, nmis=(cpu,), updates=1, held=True) for cpu in nmis)
+    helped = (replace(whole, nmis=(cpu,), held=True) for cpu in nmis)
     return (replace(part, held=True), *helped, last)
 
 

@@ -9,43 +9,18 @@ one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
-from ..arch import Port
-from ..errors import GuestHang, GuestInterrupted, GuestOops
+from ..errors import GuestHang, GuestInterrupted
 from .function import enter
-from .memory import PAGE_SIZE, Memory
-from .scheduler import Scheduler
-from .symbols import Symbols
-from .vcpu import State, Vcpu
+from .host import Host
+from .memory import PAGE_SIZE
+from .vcpu import State
 
 STACK = "host stack"
 STACK_SIZE = 15 * PAGE_SIZE
 
 HOME = "host return"
 """Name of the page to whose start such a call returns."""
-
-
-class Host(Protocol):
-    """The machine, as far as such a call needs it."""
-
-    @property
-    def port(self) -> Port: ...
-
-    @property
-    def memory(self) -> Memory: ...
-
-    @property
-    def vcpus(self) -> Sequence[Vcpu]: ...
-
-    @property
-    def symbols(self) -> Symbols: ...
-
-    @property
-    def oopses(self) -> Sequence[GuestOops]: ...
-
-    @property
-    def scheduler(self) -> Scheduler: ...
 
 
 def call(host: Host, function: int, arguments: Sequence[int], limit_ns: int) -> int:

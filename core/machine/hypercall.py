@@ -15,37 +15,20 @@ from typing import Protocol
 import numpy as np
 
 from ..abi import TICK_NS, Hypercall, Vector
-from ..arch import Port
 from . import interrupt
 from .dmesg import LINE_MAX, Dmesg
 from .function import enter
-from .memory import Memory
+from .host import Host
 from .requests import Requests
-from .services import Services
-from .symbols import TRACER, Symbols
+from .symbols import TRACER
 from .updates import Updates
 from .vcpu import State, Vcpu
 
 Arguments = Sequence[int]
 
 
-class Host(Protocol):
-    """The machine, as far as its calls need it."""
-
-    @property
-    def port(self) -> Port: ...
-
-    @property
-    def memory(self) -> Memory: ...
-
-    @property
-    def vcpus(self) -> Sequence[Vcpu]: ...
-
-    @property
-    def symbols(self) -> Symbols: ...
-
-    @property
-    def services(self) -> Services: ...
+class Hypervisor(Host, Protocol):
+    """The machine, as far as hypercalls need it."""
 
     @property
     def dmesg(self) -> Dmesg: ...
@@ -65,7 +48,7 @@ class GuestFault(Exception):
     """A call that the machine cannot do; its text heads the oops. The machine catches it itself."""
 
 
-def dispatch(machine: Host, vcpu: Vcpu) -> None:
+def dispatch(machine: Hypervisor, vcpu: Vcpu) -> None:
     """Answer the call of `vcpu`, which then continues. Raises `GuestFault` and `MemoryFault`."""
     local = vcpu.local
     local["stop_request"] = 0
@@ -91,19 +74,19 @@ def answer(vcpu: Vcpu, result: int) -> None:
     vcpu.local["call"] = 0
 
 
-def _printk(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+def _printk(machine: Hypervisor, vcpu: Vcpu, arguments: Arguments) -> int:
     address, length, *_ = arguments
     machine.dmesg.write_bytes(vcpu.ticks, machine.memory.read(address, min(length, LINE_MAX)))
     return 0
 
 
-def _idle(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+def _idle(machine: Hypervisor, vcpu: Vcpu, arguments: Arguments) -> int:
     vcpu.state = State.IDLE
     vcpu.idle_calls += 1
     return 0
 
 
-def _cpu_up(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+def _cpu_up(machine: Hypervisor, vcpu: Vcpu, arguments: Arguments) -> int:
     number, entry, stack, task = arguments
     if number >= len(machine.vcpus):
         return -errno.EINVAL
@@ -119,24 +102,24 @@ def _cpu_up(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
     return 0
 
 
-def _iret(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+def _iret(machine: Hypervisor, vcpu: Vcpu, arguments: Arguments) -> int:
     interrupt.leave(vcpu, machine.memory, arguments[0])
     return 0
 
 
-def _nmi_return(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+def _nmi_return(machine: Hypervisor, vcpu: Vcpu, arguments: Arguments) -> int:
     if not vcpu.interrupts.in_nmi:
         raise GuestFault("return from an NMI outside an NMI")
     interrupt.leave_nmi(vcpu, vcpu.interrupts, machine.memory, arguments[0], vcpu.ticks)
     return 0
 
 
-def _trap_return(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+def _trap_return(machine: Hypervisor, vcpu: Vcpu, arguments: Arguments) -> int:
     interrupt.leave_trap(vcpu, machine.memory, arguments[0])
     return 0
 
 
-def _send_ipi(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+def _send_ipi(machine: Hypervisor, vcpu: Vcpu, arguments: Arguments) -> int:
     number, vector, *_ = arguments
     if number >= len(machine.vcpus) or vector not in set(Vector):
         return -errno.EINVAL
@@ -144,41 +127,41 @@ def _send_ipi(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
     return 0
 
 
-def _request_done(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+def _request_done(machine: Hypervisor, vcpu: Vcpu, arguments: Arguments) -> int:
     sequence, result, *_ = arguments
     machine.requests.finish(sequence, result)
     return 0
 
 
-def _panic(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+def _panic(machine: Hypervisor, vcpu: Vcpu, arguments: Arguments) -> int:
     address, length, *_ = arguments
     text = machine.memory.read(address, min(length, LINE_MAX))
     machine.panic(vcpu, text)
     return 0
 
 
-def _ftrace_init(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+def _ftrace_init(machine: Hypervisor, vcpu: Vcpu, arguments: Arguments) -> int:
     return machine.services.ftrace(Hypercall.FTRACE_INIT, vcpu.number)
 
 
-def _ftrace_update(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+def _ftrace_update(machine: Hypervisor, vcpu: Vcpu, arguments: Arguments) -> int:
     return machine.services.ftrace(Hypercall.FTRACE_UPDATE, vcpu.number)
 
 
-def _trace_control(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+def _trace_control(machine: Hypervisor, vcpu: Vcpu, arguments: Arguments) -> int:
     """Execute a command of set_ftrace_filter, at the current time of this vCPU."""
     probe, ip, parent_ip, _ = arguments
     return machine.services.trace_control(vcpu.number, probe, ip, parent_ip)
 
 
-def _pid_follow(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+def _pid_follow(machine: Hypervisor, vcpu: Vcpu, arguments: Arguments) -> int:
     """Note that a task has forked another one, or has ended."""
     pid, parent, _, _ = arguments
     machine.services.pid_follow(pid, parent)
     return 0
 
 
-def _trace_stack(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+def _trace_stack(machine: Hypervisor, vcpu: Vcpu, arguments: Arguments) -> int:
     """Store the callers of a traced function, and return how many there are."""
     address, most, ip, back = arguments
     callers = machine.services.callers(vcpu, ip, back=bool(back))[:most]
@@ -187,21 +170,21 @@ def _trace_stack(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
     return len(callers)
 
 
-def _stack_max(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+def _stack_max(machine: Hypervisor, vcpu: Vcpu, arguments: Arguments) -> int:
     """Report what the guest takes for a new maximum of stack use."""
     used, ip, *_ = arguments
     machine.services.stack_max(vcpu, used, ip)
     return 0
 
 
-def _update_max_tr(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+def _update_max_tr(machine: Hypervisor, vcpu: Vcpu, arguments: Arguments) -> int:
     """Swap this CPU's ring buffer, or all, with the spare one: they hold the longest latency."""
     everything, *_ = arguments
     machine.services.update_max(None if everything else vcpu.number)
     return 0
 
 
-def _graph_stop(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+def _graph_stop(machine: Hypervisor, vcpu: Vcpu, arguments: Arguments) -> int:
     """Stop the guest: a traced function returned to the wrong place (`ftrace_pop_return_trace`)."""
     expected, received, function, back = arguments
     stop = machine.symbols.address("function_trace_stop", TRACER)
@@ -216,23 +199,23 @@ def _graph_stop(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
     return 0
 
 
-def _text_poke(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int | None:
+def _text_poke(machine: Hypervisor, vcpu: Vcpu, arguments: Arguments) -> int | None:
     """Write text now; None leaves the CPU waiting in the call."""
     return machine.services.text_poke(vcpu.number)
 
 
-def _sync_core(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+def _sync_core(machine: Hypervisor, vcpu: Vcpu, arguments: Arguments) -> int:
     machine.services.sync_core(vcpu.number)
     return 0
 
 
-def _ftrace_updated(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+def _ftrace_updated(machine: Hypervisor, vcpu: Vcpu, arguments: Arguments) -> int:
     sequence, *_ = arguments
     machine.updates.finish(sequence, vcpu)
     return 0
 
 
-_CALLS: dict[int, Callable[[Host, Vcpu, Arguments], int | None]] = {
+_CALLS: dict[int, Callable[[Hypervisor, Vcpu, Arguments], int | None]] = {
     Hypercall.PRINTK: _printk,
     Hypercall.IDLE: _idle,
     Hypercall.CPU_UP: _cpu_up,

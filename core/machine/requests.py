@@ -21,7 +21,7 @@ from ..abi import RequestKind, Vector
 from ..errors import GuestError, GuestInterrupted, UsageError
 from ..memento import Restore, attributes
 from . import host_call, interrupt
-from .host_call import Host
+from .host import Host
 from .vcpu import State, Vcpu
 
 ARGUMENTS = 6

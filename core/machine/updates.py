@@ -7,22 +7,17 @@ the same steps as in Linux. Kernels without that task cannot prepare changes (`o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
 
 import numpy as np
 
 from .. import abi
 from ..abi import MultiStop, UpdateMethod, Vector
-from ..arch import Port
-from ..errors import GuestError, GuestOops
+from ..errors import GuestError
 from ..memento import Restore, attributes
 from . import interrupt
 from .function import function_at
-from .memory import Memory
-from .scheduler import Scheduler
-from .services import Services
-from .symbols import Symbols
+from .host import Host
 from .vcpu import State, Vcpu
 
 UPDATE, STOP_DATA, SET_STATE = "ftrace_update", "stop_machine_data", "set_state"
@@ -30,31 +25,6 @@ UPDATE, STOP_DATA, SET_STATE = "ftrace_update", "stop_machine_data", "set_state"
 
 LIMIT_NS = 20_000_000
 """Virtual ns in which the guest must get all CPUs to where text may be written."""
-
-
-class Host(Protocol):
-    """The machine, as far as these changes need it."""
-
-    @property
-    def port(self) -> Port: ...
-
-    @property
-    def memory(self) -> Memory: ...
-
-    @property
-    def vcpus(self) -> Sequence[Vcpu]: ...
-
-    @property
-    def symbols(self) -> Symbols: ...
-
-    @property
-    def scheduler(self) -> Scheduler: ...
-
-    @property
-    def services(self) -> Services: ...
-
-    @property
-    def oopses(self) -> Sequence[GuestOops]: ...
 
 
 class Updates:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..arch import (
     Addresses,
+    Calls,
     Edit,
     Effect,
     KernelText,
@@ -99,6 +100,29 @@ class BasePort:
         if not path.is_file():
             raise NotImplementedError(f"{path} does not exist")
         return read_entry_source(path)
+
+    def calls(self, sites: Sites, target: int) -> Calls:
+        """Encode a call of `target` at each site, and the text that disables it.
+
+        This is not a verb of `Port`: three verbs follow from it.
+        """
+        raise NotImplementedError("neither calls, nor make_nop, make_call and modify_call")
+
+    def make_nop(self, sites: Sites, target: int) -> Edit:
+        """Return the edit from the `calls` of `target` to the text that disables them."""
+        return self.calls(sites, target).make_nop(sites)
+
+    def make_call(self, sites: Sites, target: int) -> Edit:
+        """Return the edit from the disabled text to the `calls` of `target`."""
+        return self.calls(sites, target).make_call(sites)
+
+    def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
+        """Return the edit from the `calls` of `old` to those of `new`."""
+        return self.calls(sites, old).modify_call(sites, self.calls(sites, new))
+
+    def update_ftrace_func(self, slot: int, old: int, new: int) -> Edit:
+        """Return the edit from a call of `old` to one of `new`, as at a site."""
+        return self.modify_call(Sites(np.array([slot], np.uint64)), old, new)
 
     def dyn_arch_init(self, mcount: int, caller: int) -> Edit | None:
         """Return None: sites reach ftrace_caller without going through mcount."""

@@ -109,6 +109,25 @@ class WroteFile:
 
 
 @dataclass(frozen=True, slots=True)
+class NotWritten:
+    """A file refused a text with `errno`; `path` as in `ReadFile`."""
+
+    path: str
+    errno: int
+    emptied: bool
+    """Whether it was opened with `>`, which empties many files before the text is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotPatched:
+    """ftrace refused to change a call site, which did not hold what ftrace expected."""
+
+    ip: int
+    function: str
+    """Its name, without the ABI's prefix of code names."""
+
+
+@dataclass(frozen=True, slots=True)
 class RanWorkload:
     """A workload ran to its end without an error."""
 
@@ -204,6 +223,8 @@ Showed = (
 Effect = (
     Showed
     | WroteFile
+    | NotWritten
+    | NotPatched
     | RanWorkload
     | Reached
     | Stepped

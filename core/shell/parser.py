@@ -53,6 +53,11 @@ class SimpleCommand:
     words: tuple[Word, ...]
     redirections: tuple[Redirection, ...]
 
+    @property
+    def name(self) -> str:
+        """The first word; empty if there are only redirections."""
+        return self.words[0].text if self.words else ""
+
     def expand(self, variables: Mapping[str, str]) -> SimpleCommand:
         """Return the command with the values of `variables`."""
         return SimpleCommand(

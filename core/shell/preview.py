@@ -32,12 +32,11 @@ def preview(shell: Shell, text: str) -> str:
     if not commands or not commands[-1].words:
         return ""
     command = commands[-1]
-    name = command.words[0].text
-    known = shell.commands.get(name)
+    known = shell.commands.get(command.name)
     if known is None:
         begun = len(command.words) == 1 and not text[-1:].isspace()
-        return "" if begun else not_found(name, shell.commands)
-    chosen = _choice(shell, command) if name == "echo" and len(command.words) > 1 else ""
+        return "" if begun else not_found(command.name, shell.commands)
+    chosen = _choice(shell, command) if command.name == "echo" and len(command.words) > 1 else ""
     return chosen or f"{known.synopsis}: {known.summary}"
 
 

@@ -20,8 +20,9 @@ from .command import Command, Context, UsageMistake
 from .commands import commands
 from .completion import Completion, complete
 from .directory import MOUNTED, WorkingDirectory
-from .outcome import Outcome, Showed, WroteFile, combine
+from .outcome import Effect, Outcome, Showed, WroteFile, combine
 from .parser import Choice, Join, Loop, Pipeline, Redirection, SimpleCommand, Step, listed, parse
+from .refusal import not_patched, not_written
 from .unknown import not_found
 from .words import ShellSyntaxError, Word
 
@@ -166,11 +167,10 @@ class Shell:
     def _may_change(self, pipeline: Pipeline) -> bool:
         """Whether `pipeline` can change the machine's state; reading a file may, too."""
         for command in pipeline.commands:
-            words = command.words
-            known = self.commands.get(words[0].text) if words else None
+            known = self.commands.get(command.name)
             outputs = (to for to in command.redirections if to.takes_output)
             if any(to.path.text != NULL for to in outputs) or (
-                known is not None and known.changes_state(words[1:])
+                known is not None and known.changes_state(command.words[1:])
             ):
                 return True
         return False
@@ -224,7 +224,9 @@ class Shell:
         path, tree = redirection.path.text, self.session.boot.tracefs
         absolute = self.directory.absolute(path)
         # The user has not seen output that went into a file.
-        effects = tuple(each for each in outcome.effects if not isinstance(each, Showed))
+        effects: tuple[Effect, ...] = tuple(
+            each for each in outcome.effects if not isinstance(each, Showed)
+        )
         error, status = outcome.error, 1
         if path == NULL:
             return replace(outcome, output="", effects=effects)
@@ -234,16 +236,18 @@ class Shell:
             outside = path.startswith("/") and not path.startswith(tree.mount_points)
             hint = ": the shell only writes to tracefs and /dev/null" if outside else ""
             error += f"{self._prefix}{path}: {refused}{hint}\n"
+            if not outside:
+                effects += not_written(self.session.boot, refused, absolute, redirection.append)
             return Outcome("", error, status, effects, changed=True)
         try:
             with self.session.lock, handle:
                 if outcome.output:
                     handle.write(outcome.output)
-        except FtraceBug as bug:
-            # The kernel's errno alone does not name the site.
-            error += f"{self._prefix}write error: {os.strerror(bug.errno)}: {bug}\n"
         except DynftraceError as refused:
-            error += f"{self._prefix}write error: {refused}\n"
+            # The kernel's errno alone does not name the site.
+            number = f"{os.strerror(refused.errno)}: " if isinstance(refused, FtraceBug) else ""
+            error += f"{self._prefix}write error: {number}{refused}\n"
+            effects += not_written(self.session.boot, refused, absolute, redirection.append)
         else:
             effects += (WroteFile(tree.canonical(absolute), outcome.output),)
             status = outcome.status
@@ -267,6 +271,7 @@ class Shell:
             if isinstance(error, GuestInterrupted):
                 self._interrupted = True
                 self.session.history.interrupted()
+            context.effects += not_patched(self.session.boot, error)
             context.fail(f"{name}: {error}")
         return Outcome(
             "".join(context.output),

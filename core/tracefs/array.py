@@ -42,11 +42,11 @@ from ..trace.buffer.contents import Contents
 from ..trace.buffer.events import EventTable
 from ..trace.buffer.follower import Follower
 from ..trace.buffer.ringbuffer import RingBuffer
-from ..trace.text.dumptext import dump_text
-from ..trace.text.graphtext import graph_text
+from ..trace.text.graphformat import graph_text
+from ..trace.text.latencyformat import dump_text
 from ..trace.text.textcontext import TextContext
 from ..trace.text.tracetext import TraceText
-from .basearray import FORKS, FUNCTION, GUEST_OPTIONS, NOP, BaseArray
+from .basearray import FORKS, FUNCTION, NOP, BaseArray
 from .commands import Commands
 from .dynevents import DynEvents
 from .eprobes import EventProbes
@@ -328,23 +328,9 @@ class TraceArray(BaseArray):
         if name in self.graph.options:
             self.graph.set_option(name, value)
             return
-        if name in self.function_options:
-            self._set_function_option(name, value)
-            return
-        if name in self.nop_options:
-            self._set_nop_option(name, value)
-            return
-        if name not in self.options or (name == OVERWRITE and self.latency.on and not value):
+        if name == OVERWRITE and self.latency.on and not value:
             raise TracefsError(errno.EINVAL)
-        with self.ftrace.change() as undo:
-            undo.callback(self.options.__setitem__, name, self.options[name])
-            self.options[name] = value
-            if name == "function-trace":
-                self._update_registration(undo)
-        if name == OVERWRITE:
-            self.ring.set_overwrite(value)
-        elif name in GUEST_OPTIONS and self.guest is not None:
-            self.guest.set_flag(GUEST_OPTIONS[name], value)
+        super().set_option(name, value)
         self.follow_others()
 
     def _function(self) -> int | None:

@@ -20,8 +20,8 @@ from ..machine.symbols import TRACER
 from ..memento import Restore, attributes, in_order
 from ..trace.buffer.events import EventTable
 from ..trace.buffer.ringbuffer import RingBuffer
-from ..trace.text.dumptext import latency_text
-from ..trace.text.eventtext import function_text
+from ..trace.text.defaultformat import default_text
+from ..trace.text.latencyformat import latency_text
 from ..trace.text.textcontext import LatencyFormat, TextContext, TextOptions
 from ..trace.text.tracetext import TraceText
 from .clocks import CLOCKS, LOCAL, TraceClocks
@@ -303,6 +303,30 @@ class BaseArray:
         undo.callback(setattr, self, "_registered", self._registered)
         self._registered = wanted
 
+    def _update_registration(self, undo: ExitStack) -> None:
+        """Register or unregister the ops, according to tracer and options."""
+        self._register(self.tracer == FUNCTION and self.options["function-trace"], undo)
+
+    def set_option(self, name: str, value: bool) -> None:
+        """Change an option. Raises `TracefsError` (EINVAL: no such option) and `FtraceBug`."""
+        if name in self.function_options:
+            self._set_function_option(name, value)
+            return
+        if name in self.nop_options:
+            self._set_nop_option(name, value)
+            return
+        if name not in self.options:
+            raise TracefsError(errno.EINVAL)
+        with self.ftrace.change() as undo:
+            undo.callback(self.options.__setitem__, name, self.options[name])
+            self.options[name] = value
+            if name == "function-trace":
+                self._update_registration(undo)
+        if name == OVERWRITE:
+            self.ring.set_overwrite(value)
+        elif name in GUEST_OPTIONS and self.guest is not None:
+            self.guest.set_flag(GUEST_OPTIONS[name], value)
+
     def hash(self, notrace: bool) -> FtraceHash:
         """Return the functions to trace, or with `notrace` those not to trace."""
         if self.ops is None:
@@ -358,7 +382,7 @@ class BaseArray:
         """Return the events as the current tracer prints them."""
         if context.latency is not None:
             return latency_text(table, context)
-        return function_text(table, context)
+        return default_text(table, context)
 
     def context(
         self, in_buffer: int = 0, overrun: int = 0, section: MaxTrace | None = None

@@ -20,7 +20,7 @@ from ..ftrace.opslist import area_part
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from ..machine.memory import PAGE_SIZE
-from ..trace.text.fieldtexts import cmdlines, tgids
+from ..trace.text.columntexts import cmdlines, tgids
 from .number import kstrtoul
 from .tree import File, Node
 

@@ -27,7 +27,7 @@ from ..ftrace.guestarray import GuestArray
 from ..ftrace.probes import FunctionProbes, TableArea
 from ..machine.machine import Machine
 from ..memento import Restore, attributes, in_order
-from ..trace.text.dumptext import DASHES, EMPTY, HEAD
+from ..trace.text.latencyformat import DASHES, EMPTY, HEAD
 from .event import TraceEvent
 from .functions import FunctionTable
 from .number import kstrtoul

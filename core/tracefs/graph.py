@@ -24,7 +24,7 @@ from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from ..machine.symbols import TRACER
 from ..memento import Restore, attributes, in_order
-from ..trace.text.graphtext import GraphOptions
+from ..trace.text.graphformat import GraphOptions
 from .number import kstrtoul
 from .tree import File, Node
 

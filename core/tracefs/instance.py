@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 
 from .. import abi
@@ -30,7 +29,7 @@ from ..trace.buffer.ringbuffer import RingBuffer
 from ..trace.buffer.ringmemory import Descriptor
 from ..trace.text.textcontext import TextContext
 from .array import TraceArray
-from .basearray import FORKS, FUNCTION, GUEST_OPTIONS, NOP, TOP_OPTIONS, BaseArray
+from .basearray import FORKS, FUNCTION, NOP, TOP_OPTIONS, BaseArray
 from .commands import Commands
 from .event import TraceEvent
 from .events.eventfile import EventFiles
@@ -256,14 +255,10 @@ class Instance(BaseArray):
                 self.ring.reset()
             undo.callback(setattr, self, "tracer", self.tracer)
             self.tracer = name
-            self._follow(undo)
+            self._update_registration(undo)
         if name == NOP:
             self.ring.reset()
         self._top.follow_others()
-
-    def _follow(self, undo: ExitStack) -> None:
-        """Register or unregister the ops, by tracer and options."""
-        self._register(self.tracer == FUNCTION and self.options["function-trace"], undo)
 
     @property
     def all_options(self) -> Mapping[str, bool]:
@@ -277,21 +272,5 @@ class Instance(BaseArray):
 
     def set_option(self, name: str, value: bool) -> None:
         """Change an option. Raises `TracefsError` (EINVAL: no such option) and `FtraceBug`."""
-        if name in self.function_options:
-            self._set_function_option(name, value)
-            return
-        if name in self.nop_options:
-            self._set_nop_option(name, value)
-            return
-        if name not in self.options:
-            raise TracefsError(errno.EINVAL)
-        with self.ftrace.change() as undo:
-            undo.callback(self.options.__setitem__, name, self.options[name])
-            self.options[name] = value
-            if name == "function-trace":
-                self._follow(undo)
-        if name == OVERWRITE:
-            self.ring.set_overwrite(value)
-        elif name in GUEST_OPTIONS and self.guest is not None:
-            self.guest.set_flag(GUEST_OPTIONS[name], value)
+        super().set_option(name, value)
         self._top.follow_others()

@@ -25,7 +25,7 @@ from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from ..machine.symbols import TRACER
 from ..memento import Restore, attributes, in_order
-from ..trace.text.graphtext import duration_text
+from ..trace.text.graphformat import duration_text
 from .graph import Graph
 from .number import boolean
 from .tree import Directory, File, Node

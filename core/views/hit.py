@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..trace.text.fieldkinds import Fields
+from ..trace.text.columns import Fields
 from ..trace.text.tracetext import TraceText
 
 

@@ -17,7 +17,7 @@ from ..abi import TraceFlag, TraceType
 from ..distinct import distinct
 from ..ftrace.patch import Performed
 from ..ftrace.phases import STOPPING, Act
-from ..trace.text.fieldtexts import comm_of
+from ..trace.text.columntexts import comm_of
 from ..trace.text.tracetext import TraceText
 from .drawing import Bar, Drawing, Row, Section
 

@@ -65,7 +65,6 @@ class Hop:
     """Its instructions, each with its text."""
     target: int | None
     """The address that its bytes lead to, as the port decodes them; None if nowhere."""
-    target_name: str
     verified: bool
     """Whether its bytes are what ftrace left there."""
     note: str
@@ -309,7 +308,6 @@ class PathReader:
             self._name(address),
             tuple((insn, self._disasm.text(insn, names)) for insn in insns),
             target,
-            "" if target is None else self._name(target),
             right,
             note,
             expected,

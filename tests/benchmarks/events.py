@@ -11,7 +11,7 @@ from dynftrace.core.abi import RB_PAGE_HEADER, RB_PAGE_SIZE, TraceType
 from dynftrace.core.trace.buffer.events import EventTable
 from dynftrace.core.trace.buffer.subbuffer import PageFormat
 from dynftrace.core.trace.select.explorer import TraceExplorer
-from dynftrace.core.trace.text.eventtext import function_text
+from dynftrace.core.trace.text.defaultformat import default_text
 from dynftrace.core.trace.text.textcontext import TextContext
 
 from .measure import Row, at_most, median, paired, seconds
@@ -77,7 +77,7 @@ def rows() -> Iterator[Row]:
         "<= 24 B/event",
         weight < 24.5,
     )
-    text = function_text(table, TextContext(Names(), cpus=CPUS))
+    text = default_text(table, TextContext(Names(), cpus=CPUS))
     seek = median(lambda: text.texts(len(table) - 50, len(table)))
     yield Row(
         "5 M events: seek to the end and format 50",

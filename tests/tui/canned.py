@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -11,10 +12,11 @@ from numpy.typing import NDArray
 
 from dynftrace.core.abi import TraceType
 from dynftrace.core.ftrace.patch import Performed
+from dynftrace.core.shell.outcome import NotWritten
 from dynftrace.core.trace.buffer.events import EVENT, EventTable
 from dynftrace.core.trace.select.explorer import TraceExplorer
-from dynftrace.core.trace.text.eventtext import FunctionFormatter
-from dynftrace.core.trace.text.fieldkinds import Fields
+from dynftrace.core.trace.text.columns import Fields
+from dynftrace.core.trace.text.defaultformat import DefaultFormatter
 from dynftrace.core.trace.text.rowmap import RowMap, stack_rows
 from dynftrace.core.trace.text.textcontext import TextContext, TextOptions
 from dynftrace.core.trace.text.tracetext import TraceText
@@ -102,7 +104,7 @@ class Names:
         return f"{NAMES[(address - BASE) // 64]}+0x0/0x40"
 
 
-class Formatter(FunctionFormatter):
+class Formatter(DefaultFormatter):
     """A formatter that counts formatted rows; it has 120 tasks with three names."""
 
     formatted = 0
@@ -236,7 +238,9 @@ class CannedDriver:
             elif name in self.functions.names:
                 self.filtered = [*self.filtered, name] if words[2] == ">>" else [name]
             else:
-                return Done(command, error="write error: Invalid argument\n", status=1)
+                refused = NotWritten(words[-1], errno.EINVAL, emptied=words[2] == ">")
+                error = "write error: Invalid argument\n"
+                return Done(command, error=error, status=1, effects=(refused,))
         elif words[-1] == "current_tracer":
             self.tracer = words[1]
         elif words[0] == "cat":

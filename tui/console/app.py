@@ -49,8 +49,8 @@ from .screens.moment import MomentScreen
 from .screens.tourkeys import TOURING
 from .terminal_input import guard_parser
 from .typeahead import TypeAhead
+from .widgets.equivalent_command import EquivalentCommand
 from .widgets.rows import Rows
-from .widgets.same_as import SameAs
 from .worker import Driver, Runner
 
 if TYPE_CHECKING:
@@ -432,7 +432,7 @@ class ConsoleApp(TypeAhead):
         """
         text = f"{title}: {message}" if title else message
         seconds = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
-        line = next(iter(self.screen.query(SameAs)), None) if self.screen_stack else None
+        line = next(iter(self.screen.query(EquivalentCommand)), None) if self.screen_stack else None
         if line is None or not line.display or len(text) >= self.size.width:
             super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
         else:

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ...core.trace.text.fieldkinds import Fields, joined
+from ...core.trace.text.columns import Fields, joined
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ...core.trace.select.explorer import TraceExplorer
     from ...core.trace.select.rowfilter import RowFilter
-    from ...core.trace.select.selection import Folded, Folds, Selection
+    from ...core.trace.select.selection import Folds, Selection
 
 _BLOCK = 64
 """Rows formatted at once."""
@@ -73,10 +73,6 @@ class ShownRows:
         """Whether `row` is shown."""
         index = self.index(row)
         return index < len(self) and self.row(index) == row
-
-    def fold_at(self, index: int) -> Folded | None:
-        """Return the folded call that is shown at `index`, or None."""
-        return None if self._selection is None else self._selection.folded(self.row(index))
 
     def fields(self, index: int) -> Fields:
         """Return the fields of the row at `index`; its neighbours are formatted with it."""

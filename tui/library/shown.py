@@ -20,8 +20,8 @@ from ...core.abi import TraceType
 from ...core.ftrace.state import ENABLED
 from ...core.trace.buffer.details import EVENT
 from ...core.trace.export.records import EVENTS, event_text
-from ...core.trace.text.eventtext import FunctionFormatter
-from ...core.trace.text.fieldtexts import comm_of
+from ...core.trace.text.columntexts import comm_of
+from ...core.trace.text.defaultformat import DefaultFormatter
 from ...core.trace.text.tracetext import TraceText
 from ...core.views.call_site import CallSite
 from ...core.views.path import Hop
@@ -227,7 +227,7 @@ class Trace(Shown):
 
     def _texts(self, rows: NDArray[np.intp]) -> NDArray[np.str_]:
         """Return a column with the text of the events `rows`."""
-        said = FunctionFormatter(self._text.table, self._text.context)
+        said = DefaultFormatter(self._text.table, self._text.context)
         texts = [event_text(said, row) for row in rows.tolist()]
         column = np.zeros(len(self), f"U{max(map(len, texts), default=1)}")
         column[rows] = texts

@@ -25,7 +25,6 @@ _MOST_ACCESSES = 2
 _WORDS = {"saved": "good", "frame": "accent", "return": "link", "old": "dim", "value": ""}
 """Tones of the words of a stack."""
 
-_HOPS = ("site", "stub", "ftrace_caller", "ftrace_call", "tracer")
 _NAMES = {"ftrace_call": "slot ftrace_call"}
 
 
@@ -48,15 +47,17 @@ def hop_line(view: Stepping) -> Line:
 
     The stub is in parentheses, because only calls out of reach go through one.
     """
+    from ...core.views.stepping import HOPS  # imported late: it needs numpy
+
     spans: list[Span] = [(" path: ", "dim")]
-    for hop in _HOPS:
+    for hop in HOPS:
         if hop == "stub" and not view.stubs:
             continue
         here = hop == view.hop
         name = _NAMES.get(hop, hop)
         aside = f"({name})" if hop == "stub" else f" {name} "
         spans.append((f"[{name}]" if here else aside, "strong" if here else "dim"))
-        if hop != _HOPS[-1]:
+        if hop != HOPS[-1]:
             spans.append(("─▶", "accent" if here else "dim"))
     if view.hop is None:
         spans.append(("  elsewhere", "dim"))

@@ -1,8 +1,7 @@
-"""Makes exported screens comparable: equal screens give equal SVG and equal plain text."""
+"""Makes exported screens comparable: equal screens give equal SVG."""
 
 from __future__ import annotations
 
-import html
 import re
 from itertools import groupby
 from typing import NamedTuple
@@ -12,12 +11,6 @@ _GROUND = re.compile(
     r'<rect fill="(?P<fill>[^"]+)" x="(?P<x>[\d.]+)" y="(?P<y>[\d.]+)" '
     r'width="(?P<width>[\d.]+)" height="(?P<height>[\d.]+)" shape-rendering="crispEdges"/>'
 )
-_LETTERS = re.compile(
-    r'<text class="[^"]*" x="(?P<x>[\d.]+)" y="[\d.]+" textLength="[\d.]+" '
-    r'clip-path="url\(#terminal-line-(?P<row>\d+)\)">(?P<text>[^<]*)</text>'
-)
-_CELL = 12.2
-"""Width of a cell, in units of the picture."""
 
 _FONT = "font-variant-east-asian: full-width;"
 _NO_LIGATURES = "font-variant-ligatures: none;"
@@ -55,21 +48,6 @@ def tidy(svg: str) -> str:
     return "".join(
         (svg[: found[0].start()], *map(_text, _stacked(_rows(rects))), svg[found[-1].end() :])
     )
-
-
-def plain_text(svg: str, rows: int) -> str:
-    """Return the text of a tidied `svg`, line by line, without trailing blanks.
-
-    Args:
-        svg: What `tidy` returned.
-        rows: Rows of the screen; empty ones have no text in the picture.
-    """
-    lines = [""] * rows
-    for match in _LETTERS.finditer(svg):
-        row, column = int(match["row"]), round(float(match["x"]) / _CELL)
-        letters = html.unescape(match["text"]).replace("\N{NO-BREAK SPACE}", " ")
-        lines[row] = lines[row].ljust(column) + letters
-    return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
 def _rows(rects: list[_Rect]) -> list[_Rect]:

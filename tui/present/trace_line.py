@@ -1,35 +1,30 @@
-"""The line of a row of the trace: a tone for each kind of field."""
+"""The line of a row of the trace: a tone for each column."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import replace
 
-from ...core.trace.text.fieldkinds import FieldKind, Fields, joined
+from ...core.trace.text.columns import Column, Fields, joined
 from .line import Line, line
 
 _TONES = {
-    FieldKind.TASK: "",
-    FieldKind.CPU: "dim",
-    FieldKind.FLAGS: "dim",
-    FieldKind.TIME: "accent",
-    FieldKind.OVERHEAD: "accent",
-    FieldKind.DURATION: "dim",
-    FieldKind.FUNCTION: "strong",
-    FieldKind.CALLER: "dim",
-    FieldKind.FOLD: "accent",
-    FieldKind.TEXT: "",
+    Column.TASK: "",
+    Column.CPU: "dim",
+    Column.FLAGS: "dim",
+    Column.TIME: "accent",
+    Column.OVERHEAD: "accent",
+    Column.DURATION: "dim",
+    Column.FUNCTION: "strong",
+    Column.CALLER: "dim",
+    Column.FOLD: "accent",
+    Column.TEXT: "",
 }
 
 
 def event_line(fields: Fields) -> Line:
     """Return the line of a row with these fields."""
-    return line(*((text, _TONES[kind]) for kind, text in fields))
+    return line(*((text, _TONES[column]) for column, text in fields))
 
-
-_TITLE = re.compile(r"#           (TASK-PID)  {3,}(CPU#) +(\|{5}) +(TIMESTAMP) +(FUNCTION)")
-"""The column titles of an ordinary trace whose blanks can be left out."""
 
 _TASK = 15
 """Cells of a task in a narrow pane: enough for most names; a longer one takes more."""
@@ -38,30 +33,23 @@ _TIME = 10
 """Cells of a time in a narrow pane."""
 
 
-def squeezable(header: Sequence[str]) -> bool:
-    """Return whether the rows below `header` have columns that `squeezed_line` knows."""
-    return any(_TITLE.fullmatch(each) for each in header)
-
-
-def squeezed_title(title: str) -> str:
-    """Return a line of the header, for rows of `squeezed_line`."""
-    match = _TITLE.fullmatch(title)
-    if match is None:
-        return title
-    task, cpu, flags, time, function = match.groups()
-    return f"#{task:>{_TASK - 1}} {cpu}  {flags}  {time:>{_TIME - 1}}  {function}"
+def squeezed_title(titles: Fields) -> str:
+    """Return the line of `titles`, for rows of `squeezed_line`."""
+    of = {column: text.removeprefix("#").strip() for column, text in titles}
+    task, time = f"{of[Column.TASK]:>{_TASK - 1}}", f"{of[Column.TIME]:>{_TIME - 1}}"
+    return f"#{task} {of[Column.CPU]}  {of[Column.FLAGS]}  {time}  {of[Column.FUNCTION]}"
 
 
 def squeezed_line(fields: Fields) -> Line:
     """Return the line of a row without the blanks that align columns; its copy has them."""
     texts = dict(fields)
-    out: list[tuple[FieldKind, str]] = []
-    for kind, text in fields:
-        if kind is FieldKind.TASK and FieldKind.TIME in texts:
+    out: list[tuple[Column, str]] = []
+    for column, text in fields:
+        if column is Column.TASK and Column.TIME in texts:
             text = f"{text.strip():>{_TASK}} "
-        elif kind is FieldKind.TIME:
+        elif column is Column.TIME:
             text = f"{text.strip():>{_TIME}} "
-        out.append((kind, text))
+        out.append((column, text))
     return replace(event_line(tuple(out)), copy=joined(fields).strip())
 
 

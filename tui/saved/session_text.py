@@ -21,7 +21,6 @@ from .session_model import Layout, Saved
 
 if TYPE_CHECKING:
     from ...core.session.journal import Action
-    from ...core.shell.parser import Step
 
 VERSION = 1
 """Version of the file format."""
@@ -144,7 +143,7 @@ def _machine(value: object) -> MachineOptions:
 
 def _done(value: object) -> list[Action]:
     # Imported here: the shell loads the emulator, and the console draws before that.
-    from ...core.shell.parser import Join, Pipeline, listed, parse
+    from ...core.shell.parser import Join, Pipeline, SimpleCommand, listed, parse
     from ...core.shell.words import ShellSyntaxError
 
     done: list[Action] = []
@@ -161,16 +160,15 @@ def _done(value: object) -> list[Action]:
             steps = parse(_text(each, where))
         except ShellSyntaxError as error:
             raise SessionTextError(f"{where} is not a command: {error}") from error
-        # Commands run in another directory are noted as `cd DIRECTORY && COMMAND`.
-        there = len(steps) == 2 and _is_cd(steps[0]) and steps[1].join is Join.AND
-        if len(steps) != 1 + there or not isinstance(steps[-1], Pipeline):
-            raise SessionTextError(f"{where} must be exactly one command")
-        done.append(listed(steps))
+        match steps:
+            case [Pipeline()]:
+                done.append(listed(steps))
+            # Commands run in another directory are noted as `cd DIRECTORY && COMMAND`.
+            case [Pipeline(commands=[SimpleCommand(name="cd")]), Pipeline(join=Join.AND)]:
+                done.append(listed(steps))
+            case _:
+                raise SessionTextError(f"{where} must be exactly one command")
     return done
-
-
-def _is_cd(step: Step) -> bool:
-    return str(step).startswith("cd ") and len(getattr(step, "commands", ())) == 1
 
 
 def _layout(value: object) -> Layout:

@@ -44,6 +44,8 @@ DEEDS: Mapping[str, tuple[type[Effect], str]] = MappingProxyType(
         "saw race": (outcome.ShowedRace, "function"),
         "saw file": (outcome.ReadFile, "path"),
         "saw refusal": (outcome.NotLoaded, "module"),
+        "saw bug": (outcome.NotPatched, "function"),
+        "saw error": (outcome.NotWritten, "path"),
         "did write": (outcome.WroteFile, "path"),
         "did run": (outcome.RanWorkload, "name"),
         "did reach": (outcome.Reached, "place"),
@@ -141,6 +143,12 @@ class Step:
     """The pane that the console shows as the step begins, 1 to 4; 0 leaves it as it is."""
     where: str = ""
     """File, line and column of the step's heading."""
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The functions whose call sites the student has to see."""
+        deeds = (check for check in self.checks if isinstance(check, Deed))
+        return tuple(deed.name for deed in deeds if deed.effect is outcome.ShowedSite and deed.name)
 
     def open_checks(self, effects: Sequence[Effect], execute: Execute) -> tuple[Check, ...]:
         """Return the checks that do not hold, given the `effects` of the step so far."""

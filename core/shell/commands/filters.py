@@ -25,6 +25,7 @@ from ..command import (
     options_of,
 )
 from ..outcome import WroteFile
+from ..refusal import not_written
 from .files import paths, read
 from .sort_keys import keys_of
 
@@ -368,6 +369,7 @@ def tee(context: Context, arguments: Arguments) -> None:
         try:
             tree.write(absolute, context.input, append="a" in options)
         except DynftraceError as error:
+            context.effects += not_written(context.boot, error, absolute, "a" in options)
             context.fail(f"tee: {path}: {error}")
         else:
             context.did(WroteFile(tree.canonical(absolute), context.input))

@@ -10,7 +10,7 @@ from ..command import Argument, Arguments, Command, Context, UsageMistake, expec
 from ..outcome import ShowedBits, ShowedPath, ShowedRecords, ShowedSite, ShowedStubs
 from ..text.call_site import path_lines, site_lines, stub_lines
 from ..text.encoding import encoding_lines
-from ..text.origin import call_lines, entry_lines, listing_lines, recording_lines
+from ..text.records import call_lines, entry_lines, listing_lines, recording_lines
 from .memory import hex_bytes
 
 HOW = "--how"

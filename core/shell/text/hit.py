@@ -7,12 +7,12 @@ from itertools import takewhile
 
 from ...facts import Abi
 from ...kernel.kallsyms import Kallsyms
-from ...trace.text.fieldkinds import FieldKind, joined
+from ...trace.text.columns import Column, joined
 from ...views.hit import Hit
 
 _BEFORE = (
-    *(FieldKind.TASK, FieldKind.CPU, FieldKind.FLAGS, FieldKind.TIME),
-    *(FieldKind.OVERHEAD, FieldKind.DURATION),
+    *(Column.TASK, Column.CPU, Column.FLAGS, Column.TIME),
+    *(Column.OVERHEAD, Column.DURATION),
 )
 """Kinds of the fields before the event's own text."""
 

@@ -158,11 +158,6 @@ class RingBuffer:
         """Switch the writing of events on or off, for one CPU or all."""
         self._set_flag(RingBufferFlag.RECORD_ON, on, cpu)
 
-    @property
-    def overwrite(self) -> bool:
-        """Whether a full buffer overwrites its oldest page; otherwise it drops new events."""
-        return bool(self._get(0, "flags") & RingBufferFlag.OVERWRITE)
-
     def set_overwrite(self, on: bool) -> None:
         """Choose what a full buffer does: overwrite old events, or drop new ones."""
         self._set_flag(RingBufferFlag.OVERWRITE, on, None)
@@ -171,11 +166,6 @@ class RingBuffer:
         """Stamp events with the time of another clock; `flags` are bits of `_CLOCK`."""
         for flag in _CLOCK:
             self._set_flag(flag, bool(flags & flag), None)
-
-    @property
-    def record_cmd(self) -> bool:
-        """Whether the names of tasks are recorded."""
-        return bool(self._get(0, "flags") & RingBufferFlag.RECORD_CMD)
 
     def set_record_cmd(self, on: bool) -> None:
         """Choose whether the names of tasks are recorded after an event (saved_cmdlines)."""
@@ -195,10 +185,6 @@ class RingBuffer:
             self._descriptors[each]["flags"] = flags | flag if on else flags & ~flag
 
     # Sizes
-
-    def size_kb(self, cpu: int) -> int:
-        """Return the size of a CPU's buffer in KB, as it was requested."""
-        return self._size_kb[cpu]
 
     def size_text(self, cpu: int | None = None) -> str:
         """Return the text of buffer_size_kb, of one CPU or of all; `X` if sizes differ."""

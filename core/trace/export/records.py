@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from ...abi import TraceType
 from ..buffer.details import EVENT, HIT, SYSCALL
-from ..text.eventtext import FunctionFormatter
-from ..text.fieldkinds import joined
-from ..text.fieldtexts import comm_of
+from ..text.columns import joined
+from ..text.columntexts import comm_of
+from ..text.defaultformat import DefaultFormatter
 from ..text.tracetext import TraceText, escaped
 
 COLUMNS = (
@@ -46,7 +46,7 @@ def records(text: TraceText) -> Iterator[dict[str, int | str]]:
     """Yield the record of each event, oldest first."""
     table, known = text.table, text.context.cmdlines
     functions = text.formatter.labels.functions
-    events = FunctionFormatter(table, text.context)
+    events = DefaultFormatter(table, text.context)
     returns = table.details.returns
     fields = ("ts", "ip", "parent", "pid", "cpu", "type")
     details, known_events = table.details.records, text.context.events
@@ -81,7 +81,7 @@ def records(text: TraceText) -> Iterator[dict[str, int | str]]:
             yield record
 
 
-def event_text(events: FunctionFormatter, event: int) -> str:
+def event_text(events: DefaultFormatter, event: int) -> str:
     """Return the own text of an event, without task, CPU and time, on one line."""
     return escaped(joined(events.own_fields(event)).strip())
 

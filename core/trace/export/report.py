@@ -15,8 +15,8 @@ from ...abi import TraceType
 from ...events.fprobe import FetchArg
 from ..buffer.details import HIT, SYSCALL
 from ..buffer.timetext import split_time
-from ..text.eventtext import FunctionFormatter
-from ..text.fieldtexts import comm_of
+from ..text.columntexts import comm_of
+from ..text.defaultformat import DefaultFormatter
 from ..text.tracetext import TraceText
 from .records import event_text
 
@@ -68,7 +68,7 @@ class _Events:
         names = text.formatter.labels.functions
         self._functions = [name if name and not name.startswith("0x") else None for name in names]
         """The symbol that contains each address, if one does."""
-        self._plain = FunctionFormatter(text.table, text.context)
+        self._plain = DefaultFormatter(text.table, text.context)
         self._levels: dict[int, list[str]] = {}
         """Names of functions that may have called the next one, by CPU and level."""
         self._printed = -1

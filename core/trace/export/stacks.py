@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...abi import TraceType
-from ..text.fieldtexts import comm_of
+from ..text.columntexts import comm_of
 from ..text.tracetext import TraceText
 from .spans import Spans, spans_of
 

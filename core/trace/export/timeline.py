@@ -16,8 +16,8 @@ import numpy as np
 
 from ...abi import TraceType
 from ...ftrace.patch import Performed
-from ..text.eventtext import FunctionFormatter
-from ..text.fieldtexts import comm_of
+from ..text.columntexts import comm_of
+from ..text.defaultformat import DefaultFormatter
 from ..text.tracetext import TraceText
 from .records import event_text
 from .spans import spans_of
@@ -94,7 +94,7 @@ def _instants(text: TraceText) -> Iterator[dict[str, object]]:
     """Yield all events that are neither calls nor returns."""
     table = text.table
     functions = text.formatter.labels.functions
-    own = FunctionFormatter(table, text.context)
+    own = DefaultFormatter(table, text.context)
     kinds = table.events["type"]
     rows = np.flatnonzero((kinds != TraceType.GRAPH_ENT) & (kinds != TraceType.GRAPH_RET))
     for start in range(0, len(rows), _BLOCK):

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..buffer.timetext import exact_time
-from ..text.fieldkinds import Fields
-from ..text.graphtext import GraphFormatter
+from ..text.columns import Fields
+from ..text.graphformat import GraphFormatter
 from ..text.tracetext import TraceText
 from .eventindex import KEY, EventIndex
 from .filterwords import filter_words

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...distinct import distinct
 from ..buffer.details import EVENT, SYSCALL
-from ..text.fieldtexts import comm_of
+from ..text.columntexts import comm_of
 from ..text.tracetext import TraceText
 
 

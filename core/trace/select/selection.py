@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...distinct import distinct
-from ..text.fieldkinds import Fields
-from ..text.graphtext import GraphFormatter
+from ..text.columns import Fields
+from ..text.graphformat import GraphFormatter
 from .calls import Calls
 from .eventindex import KEY, EventIndex
 

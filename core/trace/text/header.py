@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..buffer.events import EventTable
+from .columns import Column, Fields, joined
 from .labels import Labels
 from .textcontext import LatencyFormat, TextContext, TextOptions
 
@@ -34,6 +35,24 @@ def header(context: TextContext) -> list[str]:
         lines += [f"# entries-in-buffer/entries-written: {counts}   #P:{context.cpus}", "#"]
         lines += _columns_irq(options) if options.irq_info else _columns(options)
     return lines
+
+
+def titles(context: TextContext) -> Fields:
+    """Return the line of titles as fields, one for each column, if the rows have these columns."""
+    options = context.options
+    usual = options.context_info and options.irq_info and not options.record_tgid
+    return _titles(options) if usual and not options.verbose and context.latency is None else ()
+
+
+def _titles(options: TextOptions) -> Fields:
+    tgid = "     TGID   " if options.record_tgid else "  "
+    return (
+        (Column.TASK, f"#           TASK-PID  {tgid} "),
+        (Column.CPU, "CPU#  "),
+        (Column.FLAGS, "|||||  "),
+        (Column.TIME, "TIMESTAMP  "),
+        (Column.FUNCTION, "FUNCTION"),
+    )
 
 
 def _latency(context: TextContext, shown: LatencyFormat) -> list[str]:
@@ -74,7 +93,6 @@ def _columns_latency() -> list[str]:
 def _columns_irq(options: TextOptions) -> list[str]:
     width = 12 if options.record_tgid else 2
     pad = "#" + " " * (28 + width)
-    task = "     TGID   "[:width]
     bars = "       |    "[:width]
     return [
         f"{pad}  _-----=> irqs-off/BH-disabled",
@@ -83,7 +101,7 @@ def _columns_irq(options: TextOptions) -> list[str]:
         f"{pad}|| / _--=> preempt-depth",
         f"{pad}||| / _-=> migrate-disable",
         f"{pad}|||| /     delay",
-        f"#           TASK-PID  {task} CPU#  |||||  TIMESTAMP  FUNCTION",
+        joined(_titles(options)),
         f"#              | |    {bars}   |   |||||     |         |",
     ]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..buffer.events import EventTable
-from .fieldtexts import printable
+from .columntexts import printable
 from .textcontext import TextContext
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..buffer.events import EventTable
-from .fieldkinds import Fields
+from .columns import Fields
 from .graphrows import GraphRows
 from .labels import Labels
 from .rowmap import RowMap
@@ -38,6 +38,11 @@ class Formatter(Protocol):
     @property
     def header(self) -> Sequence[str]:
         """The comment lines above the events."""
+        ...
+
+    @property
+    def titles(self) -> Fields:
+        """The titles among them, one for each column; () for rows without these columns."""
         ...
 
     def texts(self, events: NDArray[np.intp], parts: NDArray[np.intp]) -> list[str]:
@@ -66,6 +71,11 @@ class TraceText:
     def header(self) -> Sequence[str]:
         """The comment lines above the events."""
         return self.formatter.header
+
+    @property
+    def titles(self) -> Fields:
+        """The titles among them, one for each column; () for rows without these columns."""
+        return self.formatter.titles
 
     def texts(self, start: int, stop: int) -> list[str]:
         """Return the text of rows `start` to `stop` (exclusive), as many as there are."""
@@ -120,7 +130,7 @@ class TraceText:
 
 
 def _escaped(fields: Fields) -> Fields:
-    return tuple((kind, escaped(text)) for kind, text in fields)
+    return tuple((column, escaped(text)) for column, text in fields)
 
 
 def escaped(text: str) -> str:

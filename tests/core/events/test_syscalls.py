@@ -16,12 +16,12 @@ from dynftrace.core.trace.buffer.details import SYSCALL
 from dynftrace.core.trace.buffer.events import EventTable
 from dynftrace.core.trace.buffer.subbuffer import PageFormat
 from dynftrace.core.trace.select.explorer import TraceExplorer
-from dynftrace.core.trace.text.eventtext import function_text
-from dynftrace.core.trace.text.graphtext import graph_text
+from dynftrace.core.trace.text.defaultformat import default_text
+from dynftrace.core.trace.text.graphformat import graph_text
 from dynftrace.core.trace.text.textcontext import TextContext, TextOptions
 
 from ..trace.buffer.pages import Page
-from ..trace.text.test_tracetext import Symbols
+from ..trace.text.test_defaultformat import Symbols
 
 LAYOUTS = [("little", 8), ("big", 8), ("little", 4), ("big", 4)]
 
@@ -40,7 +40,7 @@ def decoded(*pages: Page) -> EventTable:
 
 def shown(table: EventTable, **options: bool) -> list[str]:
     options = {"context_info": False, **options}
-    return function_text(table, context(**options)).texts(0, len(table))
+    return default_text(table, context(**options)).texts(0, len(table))
 
 
 def context(**options: bool) -> TextContext:
@@ -75,7 +75,7 @@ def test_calls_are_decoded_and_formatted(byteorder: str, pointer_size: int) -> N
         "sys_getpid()",
         "sys_getpid -> 0x7",
     ]
-    text = TraceExplorer(function_text(table, context()))
+    text = TraceExplorer(default_text(table, context()))
     assert text.find("7f00", 0, 1) == 0 and text.find("getpid ->", 0, 1) == 4
     assert text.find("sys_getpid", 4, -1) == 4
 

@@ -61,6 +61,30 @@ def test_three_verbs_follow_from_the_text_of_calls() -> None:
     assert [via.tolist() for via in edit.via] == [[0x3000, 0]]
 
 
+class Caller(BasePort):
+    """A port of which only the text of calls is known: the last byte of the target."""
+
+    def calls(self, sites: Sites, target: int) -> Calls:
+        width = (len(sites), 1)
+        texts = (np.full(width, value, np.uint8) for value in (target & 0xFF, 0x90))
+        return Calls(*texts, np.ones(len(sites), np.bool_))
+
+
+def test_a_port_that_encodes_calls_has_the_verbs_that_change_them() -> None:
+    port, sites = Caller(ARM64), Sites(np.array([0x1000], np.uint64))
+    for edit, expected, replacement in (
+        (port.make_nop(sites, 1), 1, 0x90),
+        (port.make_call(sites, 1), 0x90, 1),
+        (port.modify_call(sites, 1, 2), 1, 2),
+        (port.update_ftrace_func(0x1000, 1, 2), 1, 2),
+    ):
+        assert edit.expected.tolist() == [[expected]]
+        assert edit.replacement.tolist() == [[replacement]]
+        assert edit.ips.tolist() == [0x1000]
+    with pytest.raises(NotImplementedError, match="neither calls, nor make_nop"):
+        BasePort(ARM64).make_nop(sites, 1)
+
+
 @pytest.mark.parametrize("name", arches.built_in())
 def test_a_jump_to_itself_is_recognised(name: str) -> None:
     port = arches.load(name)

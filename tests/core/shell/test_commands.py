@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dynftrace.core.session.session import Session
-from dynftrace.core.shell.outcome import Outcome, ReadFile
+from dynftrace.core.shell.outcome import NotWritten, Outcome, ReadFile
 from dynftrace.core.shell.shell import Shell
 
 from ...support.keystone import needs_keystone
@@ -34,10 +35,16 @@ def test_echo_joins_and_redirects_its_arguments(shell: Shell, sh: Sh) -> None:
     sh("echo 1 > tracing_on; cat tracing_on > trace_marker")
     assert sh("cat trace").endswith("tracing_mark_write: 1\n")
     assert shell.execute("echo x > README") == Outcome(
-        error="dynftrace: write error: Invalid argument\n", status=1, changed=True
+        error="dynftrace: write error: Invalid argument\n",
+        status=1,
+        effects=(NotWritten("README", errno.EINVAL, emptied=True),),
+        changed=True,
     )
     assert shell.execute("echo x > per_cpu") == Outcome(
-        error="dynftrace: per_cpu: Is a directory\n", status=1, changed=True
+        error="dynftrace: per_cpu: Is a directory\n",
+        status=1,
+        effects=(NotWritten("per_cpu", errno.EISDIR, emptied=True),),
+        changed=True,
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+from dataclasses import replace
+
 import pytest
 
 from dynftrace import arches
@@ -10,6 +13,8 @@ from dynftrace.core.shell.outcome import (
     Effect,
     Loaded,
     NotLoaded,
+    NotPatched,
+    NotWritten,
     RanWorkload,
     Reached,
     ReadFile,
@@ -103,8 +108,24 @@ def test_commands_state_what_they_did(session: Session) -> None:
     assert effects(shell, "echo 0 > /sys/kernel/tracing/tracing_on") == (
         WroteFile("tracing_on", "0\n"),
     )
-    assert effects(shell, "echo maybe > current_tracer") == ()
+    refused = NotWritten("current_tracer", errno.EINVAL, emptied=True)
+    assert effects(shell, "echo maybe > current_tracer") == (refused,)
+    assert effects(shell, "cd options; echo maybe | tee -a ../current_tracer") == (
+        replace(refused, emptied=False),
+    )
+    unknown = NotWritten("nothing", errno.ENOENT, emptied=True)
+    assert effects(shell, "cd; echo > nothing; echo > /tmp/nothing") == (unknown,)
     assert effects(shell, "back 2; reboot") == (WentBack(2), Rebooted())
+
+
+def test_a_refused_patch_is_an_effect_that_names_the_site(session: Session) -> None:
+    shell = Shell(session)
+    ip = session.address_of("schedule")
+    shell.execute("poke schedule cc")
+    refused = (NotPatched(ip, "schedule"),)
+    assert effects(shell, "echo function > current_tracer") == refused
+    shell.execute("reboot; patch watch schedule; echo function > current_tracer; poke schedule cc")
+    assert effects(shell, "patch finish") == refused
 
 
 def test_effects_before_a_failure_are_kept(session: Session) -> None:

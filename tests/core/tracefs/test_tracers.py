@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from dynftrace.core.abi import RingBufferFlag
 from dynftrace.core.errors import FtraceBug, GuestError, TracefsError
 from dynftrace.core.session.session import Session
 
@@ -113,4 +114,5 @@ def test_after_a_refused_switch_names_of_tasks_are_not_recorded(
     monkeypatch.setattr(session.boot.ftrace.text, "apply", refuse)
     with pytest.raises(GuestError, match="refused"):
         session.boot.tracefs.write("current_tracer", "function")
-    assert not session.boot.ring.record_cmd
+    flags = session.boot.machine.vcpus[0].local["buffer"]["flags"]
+    assert not flags & RingBufferFlag.RECORD_CMD

@@ -19,7 +19,7 @@ from dynftrace.tui.console.widgets.text_view import TextView
 from dynftrace.tui.pictures.picture import settle
 from dynftrace.tui.present.line import plain
 
-from .test_main_screen import same_as
+from .test_main_screen import equivalent
 
 
 @asynccontextmanager
@@ -55,7 +55,7 @@ async def test_registers_saved_by_an_event_are_shown(session: Session) -> None:
         trace = TraceExplorer(session.boot.array.text())
         row = len(trace) - 2
         hit = trace.hit(row)
-        assert same_as(app).startswith(f"same as: regs hit {hit}")
+        assert equivalent(app).startswith(f"same as: regs hit {hit}")
         assert isinstance(app.screen, Box)
         shown = app.screen.query_one(TextView)
         lines = [plain(shown.line(each, 200)) for each in range(shown.count())]
@@ -64,8 +64,8 @@ async def test_registers_saved_by_an_event_are_shown(session: Session) -> None:
         assert any("rip" in each and "vfs_read+0x5/" in each for each in lines)
         await pilot.press("escape", "1", "r")
         await settle(pilot)
-        assert same_as(app).startswith("same as: regs")
-        assert "hit" not in same_as(app)
+        assert equivalent(app).startswith("same as: regs")
+        assert "hit" not in equivalent(app)
 
 
 async def test_toggle_patches_the_site(session: Session) -> None:
@@ -77,7 +77,7 @@ async def test_toggle_patches_the_site(session: Session) -> None:
         assert "DISABLED" in site(app)[0]
         await pilot.press("1", "space", "t")
         await settle(pilot)
-        assert same_as(app).startswith("same as: echo function > current_tracer   w runs")
+        assert equivalent(app).startswith("same as: echo function > current_tracer   w runs")
         assert session.boot.tracefs.read("set_ftrace_filter") == "schedule\n"
         assert session.boot.machine.memory.read(ip, 1) == b"\xe8"
         assert "ENABLED" in site(app)[0]
@@ -147,7 +147,7 @@ async def test_an_oops_is_reported_and_the_session_continues(session: Session) -
         await settle(pilot)
         assert app.view.status.halted == ()
         await do(app, pilot, "run syscalls")
-        assert same_as(app) == "same as: run syscalls   no tracer was on: t switches one on"
+        assert equivalent(app) == "same as: run syscalls   no tracer was on: t switches one on"
 
 
 async def test_functions_of_a_module_appear_and_disappear(session: Session) -> None:
@@ -229,9 +229,9 @@ async def test_only_a_command_that_shows_a_site_goes_to_it(session: Session) -> 
 async def test_the_shells_own_messages_have_no_prefix(session: Session) -> None:
     async with console(session) as (app, pilot):
         await do(app, pilot, "nothing")
-        assert same_as(app) == "same as: nothing   ! nothing: command not found"
+        assert equivalent(app) == "same as: nothing   ! nothing: command not found"
         await do(app, pilot, "echo 'dynftrace: x'")
-        assert same_as(app).startswith("same as: echo 'dynftrace: x'")
+        assert equivalent(app).startswith("same as: echo 'dynftrace: x'")
 
 
 async def test_an_instruction_is_shown_bit_by_bit(session: Session) -> None:
@@ -244,7 +244,7 @@ async def test_an_instruction_is_shown_bit_by_bit(session: Session) -> None:
         now = next(row for row, each in enumerate(lines) if "  now *" in each)
         await pilot.press(*["down"] * now, "x")
         await settle(pilot)
-        assert same_as(app).startswith(f"same as: bits 0x{ip:x}")
+        assert equivalent(app).startswith(f"same as: bits 0x{ip:x}")
         assert isinstance(app.screen, Box)
         shown = app.screen.query_one(TextView)
         drawn = [plain(shown.line(row, 100)) for row in range(shown.count())]

@@ -8,7 +8,7 @@ from dynftrace.tui.console.app import ConsoleApp
 from dynftrace.tui.console.driver import SessionDriver
 from dynftrace.tui.console.widgets.candidates import Candidates
 from dynftrace.tui.console.widgets.command_line import CommandLine
-from dynftrace.tui.console.widgets.same_as import SameAs
+from dynftrace.tui.console.widgets.equivalent_command import EquivalentCommand
 from dynftrace.tui.pictures.picture import settle
 
 from ...support.keystone import needs_keystone
@@ -42,5 +42,5 @@ async def test_the_wrong_word_can_be_corrected() -> None:
         await pilot.press("escape")
         await settle(pilot)
         assert not line.display and not over.display
-        said = str(app.main.query_one(SameAs).render())
+        said = str(app.main.query_one(EquivalentCommand).render())
         assert "poke schedule bxl   ! poke: unknown instruction 'bxl'" in said

@@ -10,7 +10,7 @@ from dynftrace.tui.console.driver import SessionDriver
 from dynftrace.tui.console.screens.box import Box
 from dynftrace.tui.pictures.picture import settle
 
-from .test_main_screen import same_as, shown
+from .test_main_screen import equivalent, shown
 
 
 def screen(app: ConsoleApp) -> str:
@@ -24,13 +24,13 @@ async def test_from_a_nop_to_events(session: Session, size: tuple[int, int]) -> 
     app = ConsoleApp(lambda: SessionDriver(session))
     async with app.run_test(size=size, notifications=True) as pilot:
         await settle(pilot)
-        assert same_as(app).startswith("t rewrites the instruction at ▶")
+        assert equivalent(app).startswith("t rewrites the instruction at ▶")
         first = screen(app)
         assert "schedule   DISABLED" in first and "nop dword ptr [rax + rax]" in first
         await pilot.press("t")
         await settle(pilot)
         assert "call ftrace_caller" in screen(app)
-        assert "w runs a workload" in same_as(app)
+        assert "w runs a workload" in equivalent(app)
         await pilot.press("w")
         await settle(pilot)
         assert "syscalls  two processes read and write files" in screen(app)
@@ -40,7 +40,7 @@ async def test_from_a_nop_to_events(session: Session, size: tuple[int, int]) -> 
         assert "syscalls-" in screen(app)
         await pilot.press("t")
         await settle(pilot)
-        assert "b brings it back" in same_as(app)
+        assert "b brings it back" in equivalent(app)
         await pilot.press("b")
         await settle(pilot)
         assert "syscalls-" in screen(app)

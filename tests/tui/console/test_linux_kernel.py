@@ -10,7 +10,7 @@ from dynftrace.tui.console.screens.report import ReportBox
 from dynftrace.tui.pictures.picture import settle
 
 from ...support.debian import unpacked
-from .test_main_screen import same_as
+from .test_main_screen import equivalent
 
 
 async def test_functions_are_filtered_patched_and_traced_without_a_boot() -> None:
@@ -27,7 +27,7 @@ async def test_functions_are_filtered_patched_and_traced_without_a_boot() -> Non
         assert f"3 of {every:,}" in str(functions.border_subtitle)
         await pilot.press("escape", "c")
         await settle(pilot)
-        assert "has not booted" in same_as(app)
+        assert "has not booted" in equivalent(app)
         await pilot.press("t")
         await settle(pilot)
         app.command('call _printk "hello %d" 7')
@@ -36,12 +36,12 @@ async def test_functions_are_filtered_patched_and_traced_without_a_boot() -> Non
         assert "28 rows" in str(trace.border_subtitle)
         await pilot.press("P")
         await settle(pilot)
-        assert "a tracer is in use" in same_as(app)
+        assert "a tracer is in use" in equivalent(app)
         app.command("echo nop > current_tracer")
         await settle(pilot)
         await pilot.press("P")
         await settle(pilot)
-        assert "no CPU is running: the kernel has not booted" in same_as(app)
+        assert "no CPU is running: the kernel has not booted" in equivalent(app)
         await pilot.press("escape")
         app.command("call schedule")
         await settle(pilot)
@@ -52,4 +52,4 @@ async def test_functions_are_filtered_patched_and_traced_without_a_boot() -> Non
         await pilot.press("escape")
         app.command("call int_sqrt 144")
         await settle(pilot)
-        assert "int_sqrt = 0xc" in same_as(app)
+        assert "int_sqrt = 0xc" in equivalent(app)

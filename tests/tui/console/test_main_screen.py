@@ -21,10 +21,10 @@ from dynftrace.tui.console.screens.main import layout_for
 from dynftrace.tui.console.screens.report import ReportBox
 from dynftrace.tui.console.widgets.candidates import Candidates
 from dynftrace.tui.console.widgets.command_line import CommandLine
+from dynftrace.tui.console.widgets.equivalent_command import EquivalentCommand
 from dynftrace.tui.console.widgets.function_list import FunctionList
 from dynftrace.tui.console.widgets.keys_bar import KeysBar
 from dynftrace.tui.console.widgets.pane import Pane
-from dynftrace.tui.console.widgets.same_as import SameAs
 from dynftrace.tui.explore.function_table import FunctionTable
 from dynftrace.tui.pictures.picture import settle
 from dynftrace.tui.present.line import line
@@ -47,9 +47,9 @@ async def console(
             yield app, pilot
 
 
-def same_as(app: ConsoleApp) -> str:
+def equivalent(app: ConsoleApp) -> str:
     """Return the text of the line."""
-    return str(app.main.query_one(SameAs).render()).strip()
+    return str(app.main.query_one(EquivalentCommand).render()).strip()
 
 
 def shown(app: ConsoleApp) -> list[int]:
@@ -73,7 +73,7 @@ async def test_space_toggles_and_shows_the_command() -> None:
         await pilot.press("j", "space")
         await settle(pilot)
         assert driver.executed == ["echo schedule >> set_ftrace_filter"]
-        assert same_as(app) == "same as: echo schedule >> set_ftrace_filter"
+        assert equivalent(app) == "same as: echo schedule >> set_ftrace_filter"
         assert app.main.functions.rows.functions is not None
         assert app.main.functions.rows.functions.row(1).state.name == "CHOSEN"
         await pilot.press("t")
@@ -220,13 +220,13 @@ async def test_errors_have_the_kernels_text() -> None:
         app.command("echo nothing > set_ftrace_filter")
         await settle(pilot)
         error = "! write error: Invalid argument: no such function; the filter is now empty"
-        assert same_as(app) == f"same as: echo nothing > set_ftrace_filter   {error}"
+        assert equivalent(app) == f"same as: echo nothing > set_ftrace_filter   {error}"
         app.command("echo " + "nothing" * 40 + " > set_ftrace_filter")
         await settle(pilot)
-        assert same_as(app).endswith(error)
+        assert equivalent(app).endswith(error)
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
-        assert same_as(app) == error
+        assert equivalent(app) == error
 
 
 async def test_long_output_opens_a_box() -> None:
@@ -415,7 +415,7 @@ async def test_late_messages_are_ignored_while_the_console_closes() -> None:
         box = Box("trace", [line("a")])
         await app.push_screen(box)
         await box.query("*").remove()
-        await app.main.query(SameAs).remove()
+        await app.main.query(EquivalentCommand).remove()
         box.post_message(events.ScreenResume())
         app.command("echo a")
         await settle(pilot)

@@ -84,13 +84,13 @@ async def test_keys_zoom_into_a_frame_of_the_flame_graph_and_out() -> None:
             max(each.inner.values(), key=lambda inner: inner.total_ns).name
             for each in screen.way[:2]
         )
-        assert screen.same_as.command == f"flame {task},{call}"
+        assert screen.equivalent.command == f"flame {task},{call}"
         bar = screen.drawing.sections[0].rows[0].bars[0]
         assert (bar.start, bar.end) == (0, 1) and bar.label == f"{call} 100.0%"
-        us = shell.execute(screen.same_as.command).output.splitlines()[1].rpartition(", ")[2]
+        us = shell.execute(screen.equivalent.command).output.splitlines()[1].rpartition(", ")[2]
         assert us in screen.drawing.title
         await press("backspace")
-        assert screen.same_as.command == f"flame {task}"
+        assert screen.equivalent.command == f"flame {task}"
         await press("enter", "escape", "up", "up")
         assert (
             app.screen is screen

@@ -8,8 +8,8 @@ import pytest
 from textual.containers import Vertical
 
 from dynftrace.tui.console.screens.box import Box, BoxText
+from dynftrace.tui.console.widgets.equivalent_command import EquivalentCommand
 from dynftrace.tui.console.widgets.keys_bar import KeysBar
-from dynftrace.tui.console.widgets.same_as import SameAs
 from dynftrace.tui.pictures.picture import settle
 from dynftrace.tui.present.call_path import PathText
 from dynftrace.tui.present.line import line
@@ -24,7 +24,7 @@ PATH = tuple(line(text) for text in ("ftrace_caller", "call x", "push", "ret", "
 async def test_slash_searches_the_pane_that_has_the_focus() -> None:
     driver = CannedDriver(View(Status("x86_64", 2), path=PathText(said=PATH)))
     async with console(driver) as (app, pilot):
-        said = app.main.query_one(SameAs)
+        said = app.main.query_one(EquivalentCommand)
         await pilot.press("3", "slash", *"call", "enter")
         await pilot.pause()
         seen = []
@@ -62,7 +62,7 @@ async def test_a_box_is_searched_and_says_where_it_is() -> None:
 
 async def test_a_search_of_the_trace_counts_its_matches() -> None:
     async with console(CannedDriver()) as (app, pilot):
-        said, events = app.main.query_one(SameAs), app.main.trace.events
+        said, events = app.main.query_one(EquivalentCommand), app.main.trace.events
         expected = sum("kernel_clone" in events.text(row) for row in range(events.count()))
         await pilot.press("4", "slash", *"kernel_clone", "enter")
         await pilot.pause()

@@ -24,7 +24,7 @@ from dynftrace.tui.present.line import plain
 
 from ...support.keystone import needs_keystone
 from ...support.ports import FAMILIES
-from .test_main_screen import same_as
+from .test_main_screen import equivalent
 
 SIZES = ((80, 24), (120, 40), (200, 50))
 
@@ -73,7 +73,7 @@ def standing(screen: SteppingScreen) -> list[str]:
 async def test_keys_step_into_the_tracer_and_out(session: Session, size: tuple[int, int]) -> None:
     async with console(session, size) as (app, pilot):
         screen = await into(app, pilot)
-        assert screen.same_as.command == "until vfs_write syscalls"
+        assert screen.equivalent.command == "until vfs_write syscalls"
         ip = session.address_of("vfs_write")
         assert len(standing(screen)) == 1 and f"{ip:x}" in standing(screen)[0]
         assert "[site]" in text(screen.head)[2]
@@ -85,7 +85,7 @@ async def test_keys_step_into_the_tracer_and_out(session: Session, size: tuple[i
         for hop in hops if size == SIZES[0] else hops[:1]:
             for _ in range(40):
                 await press(pilot, "s")
-                assert screen.same_as.command == f"step 1 {cpu}"
+                assert screen.equivalent.command == f"step 1 {cpu}"
                 if hop in text(screen.head)[2]:
                     break
             assert hop in text(screen.head)[2]
@@ -94,7 +94,7 @@ async def test_keys_step_into_the_tracer_and_out(session: Session, size: tuple[i
             assert "function_trace_call:" in text(screen.code)
             await press(pilot, "o")
         await press(pilot, "o")
-        assert screen.same_as.command == f"finish {cpu}"
+        assert screen.equivalent.command == f"finish {cpu}"
         assert f"{ip + 5:x}" in standing(screen)[0]
         assert places == [w.region for w in (screen.head, screen.code, screen.registers)]
         for view in (screen.head, screen.code):
@@ -181,10 +181,10 @@ async def test_keys_step_over_a_call_and_to_its_next_run(session: Session) -> No
         cpu, ip = session.boot.stepper.last or 0, session.address_of("vfs_write")
         first = session.now
         await press(pilot, "n")
-        assert screen.same_as.command == f"next {cpu}"
+        assert screen.equivalent.command == f"next {cpu}"
         assert session.boot.machine.vcpus[cpu].registers.pc == ip + 5
         await press(pilot, "c")
-        assert screen.same_as.command == "until vfs_write syscalls"
+        assert screen.equivalent.command == "until vfs_write syscalls"
         assert f"{ip:x}" in standing(screen)[0]
         assert session.now > first
 
@@ -233,7 +233,7 @@ async def test_i_runs_the_last_workload_again(session: Session) -> None:
             await settle(pilot)
             assert app.stepping.workload == workload, command
         await press(pilot, "i")
-        assert same_as(app).startswith("same as: until vfs_write syscalls")
+        assert equivalent(app).startswith("same as: until vfs_write syscalls")
         assert isinstance(app.screen, SteppingScreen)
 
 
@@ -266,9 +266,9 @@ async def test_i_in_the_trace_uses_the_events_function(session: Session) -> None
         app.stepping.workload = "syscalls"
         await press(pilot, "4", "k", "i")
         assert isinstance(app.screen, SteppingScreen)
-        assert same_as(app).startswith("same as: until sys_read syscalls")
+        assert equivalent(app).startswith("same as: until sys_read syscalls")
         await press(pilot, "q", "2", "i")
-        assert same_as(app).startswith("same as: until vfs_write syscalls")
+        assert equivalent(app).startswith("same as: until vfs_write syscalls")
 
 
 async def test_an_unreached_place_is_reported_and_another_workload_offered(
@@ -279,7 +279,7 @@ async def test_an_unreached_place_is_reported_and_another_workload_offered(
         await press(pilot, "i")
         assert app.screen is app.main and app.stepping.workload is None
         # At 80 columns the error leaves no room for the command.
-        assert same_as(app) == "! until: vfs_write was not reached: workload locks has ended"
+        assert equivalent(app) == "! until: vfs_write was not reached: workload locks has ended"
         await press(pilot, "i")
         assert isinstance(app.screen, WorkloadBox)
 
@@ -296,7 +296,7 @@ async def test_an_oops_while_stepping_is_reported(session: Session) -> None:
         assert isinstance(app.screen, SteppingScreen)
         assert "dead" in text(app.screen.head)[0]
         await press(pilot, "s")
-        assert "is not running" in str(app.screen.same_as.render())
+        assert "is not running" in str(app.screen.equivalent.render())
 
 
 async def test_the_screen_survives_a_shrinking_terminal(session: Session) -> None:
@@ -330,7 +330,7 @@ async def test_an_event_of_the_trace_is_visited_and_left_again() -> None:
         await settle(pilot)
         await press(pilot, "4", "g", "j", "v")
         assert isinstance(app.screen, SteppingScreen)
-        assert same_as(app).startswith("same as: goto 0.00")
+        assert equivalent(app).startswith("same as: goto 0.00")
         event = session.boot.array.text()
         visited, ip = session.now, session.address_of("vfs_write")
         assert session.boot.machine.vcpus[session.boot.stepper.last or 0].registers.pc == ip

@@ -13,7 +13,7 @@ from textual.widgets import Input
 from dynftrace.core.session.session import Session
 from dynftrace.tui.console.app import ConsoleApp
 from dynftrace.tui.console.widgets.command_line import CommandLine
-from dynftrace.tui.console.widgets.same_as import SameAs
+from dynftrace.tui.console.widgets.equivalent_command import EquivalentCommand
 from dynftrace.tui.console.widgets.trace_view import TraceView
 from dynftrace.tui.explore.filter_completion import completed
 from dynftrace.tui.explore.trace_marks import BOOKMARK
@@ -44,7 +44,7 @@ def texts(app: ConsoleApp) -> list[str]:
 
 def toasts(app: ConsoleApp) -> list[str]:
     """Return the notifications."""
-    noted = app.main.query_one(SameAs).noted
+    noted = app.main.query_one(EquivalentCommand).noted
     return [*(each.message for each in app._notifications), *([noted] if noted else [])]
 
 

@@ -13,10 +13,17 @@ from dynftrace.core.session.session import Session
 from dynftrace.core.shell.shell import Shell
 from dynftrace.core.trace.select.explorer import TraceExplorer
 from dynftrace.core.trace.select.rowfilter import RowFilter
-from dynftrace.core.trace.text.fieldkinds import joined
+from dynftrace.core.trace.select.selection import Folded
+from dynftrace.core.trace.text.columns import joined
 from dynftrace.tui.explore.trace_export import Export
 from dynftrace.tui.explore.trace_marks import Marks
 from dynftrace.tui.explore.trace_selection import ShownRows
+
+
+def fold_of(shown: ShownRows, row: int) -> Folded | None:
+    """Return the folded call that the trace's `row` stands for, or None."""
+    assert shown.trace is not None
+    return shown.trace.select(shown.only, shown.folds).folded(row)
 
 
 @cache
@@ -65,11 +72,11 @@ class Looking(RuleBasedStateMachine):
         found = trace.fold(self.shown.folds, line)
         if found is None:
             return
-        was = self.shown.fold_at(row % len(self.shown)) is not None
+        was = fold_of(self.shown, line) is not None
         self.shown.folds, opening = found
         self.shown.show(trace)
         if self.shown.shows(opening):
-            assert (self.shown.fold_at(self.shown.index(opening)) is not None) != was
+            assert (fold_of(self.shown, opening) is not None) != was
 
     @rule()
     def fold_all(self) -> None:
@@ -98,9 +105,10 @@ class Looking(RuleBasedStateMachine):
         assert [shown.index(line) for line in lines] == list(range(len(lines)))
         kernels = trace.text.texts(0, len(trace))
         texts = [joined(shown.fields(row)) for row in range(len(shown))]
+        folds = trace.select(shown.only, shown.folds)
         hidden = 0
-        for row, (line, text) in enumerate(zip(lines, texts, strict=True)):
-            folded = shown.fold_at(row)
+        for line, text in zip(lines, texts, strict=True):
+            folded = folds.folded(line)
             if folded is None:
                 assert text == kernels[line]
             else:

@@ -15,7 +15,7 @@ from dynftrace.tui.pictures import screenshots
 from dynftrace.tui.pictures.movie import Movie, animated, cast
 from dynftrace.tui.pictures.picture import POSES, picture, take_picture
 from dynftrace.tui.pictures.recorder import record_console, record_shell
-from dynftrace.tui.present.svg import plain_text
+from dynftrace.tui.pictures.rows import rows_of
 
 from ..canned import CannedDriver
 from ..cli.command_line import here
@@ -72,7 +72,7 @@ def visible(svg: str, hidden: set[str], height: int) -> list[str]:
 async def test_a_movie_begins_as_the_picture_and_types_the_command(movie: Movie) -> None:
     first, *_ = texts = [lines for _, lines in frame_texts(movie)]
     drawn = await picture(CannedDriver, [], POSES["main"], SIZE)
-    assert first == plain_text(drawn, SIZE[1]).splitlines()
+    assert first == [row.text for row in rows_of(drawn, SIZE[1])]
     assert any("hi" in line for line in texts[-1]) and len(texts) >= 4
     times = [at for at, _ in frame_texts(movie)]
     assert all(a < b for a, b in pairwise([*times, movie.end]))
@@ -108,7 +108,7 @@ def test_the_movie_of_the_readme_is_current(session: Session) -> None:
     svg, size = path.read_text(encoding="utf-8"), screenshots.MOVIE_SIZE
     last = visible(svg, set(re.findall(r"\.(k\d+)\{visibility:hidden;", svg)), size[1])
     drawn = take_picture(lambda: session, "\n".join(screenshots.MOVIE_COMMANDS), "main", size)
-    assert last == plain_text(drawn, size[1]).splitlines(), "run `make screenshots`"
+    assert last == [row.text for row in rows_of(drawn, size[1])], "run `make screenshots`"
     first = visible(svg, hidden_at(svg, 0), size[1])
     assert any("nop" in line for line in first) and any("call ftrace_caller" in x for x in last)
     assert len(svg) < 300_000

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from dynftrace.tui.pictures.picture import LOOKS
+from dynftrace.tui.pictures.rows import rows_of
 from dynftrace.tui.pictures.screenshots import MOVIE, PICTURES, consoles, draw, files, index
-from dynftrace.tui.present.svg import plain_text
 
 ROOT = Path(__file__).parents[3]
 PICTURE_FOLDER = ROOT / "screenshots"
@@ -26,6 +26,11 @@ ROWS = {name: size[1] for size, named in CONSOLES.values() for name in named}
 
 DEFAULT_COLOUR = "c5c8c6"
 """The colour that the export gives text without a colour."""
+
+
+def text_of(svg: str, name: str) -> str:
+    """Return the text of the picture of the drawing `name`."""
+    return "".join(f"{row.text}\n" for row in rows_of(svg, ROWS[name]))
 
 
 @pytest.mark.parametrize("console", CONSOLES)
@@ -40,7 +45,7 @@ def test_the_console_shows_the_committed_drawings(console: str) -> None:
         for (look, made), committed in zip(drawn.pictures.items(), pictures, strict=True):
             if made != committed:
                 wrong.append(f"{look}/{name}.svg differs")
-            assert plain_text(made, ROWS[name]) == drawn.text
+            assert text_of(made, name) == drawn.text
     assert not wrong, "\n".join(("run `make screenshots` if this is on purpose:", *wrong))
 
 
@@ -68,7 +73,7 @@ def test_themes_differ_only_in_colours(name: str) -> None:
     by_look = {
         look: (PICTURE_FOLDER / look / f"{name}.svg").read_text(encoding="utf-8") for look in LOOKS
     }
-    assert len({plain_text(svg, ROWS[name]) for svg in by_look.values()}) == 1
+    assert len({text_of(svg, name) for svg in by_look.values()}) == 1
     ground = {look: brightness(grounds(svg)) for look, svg in by_look.items()}
     assert ground["dark"] < 90 and ground["no-colour"] < 90
     assert ground["light"] > 180

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+from dataclasses import replace
+
 import pytest
 
-from dynftrace.core.shell.outcome import Effect, Loaded, RanWorkload, Rebooted, WroteFile
+from dynftrace.core.shell.outcome import (
+    Effect,
+    Loaded,
+    NotPatched,
+    NotWritten,
+    RanWorkload,
+    Rebooted,
+    WroteFile,
+)
 from dynftrace.tui.present.afterword import afterword, failure
 from dynftrace.tui.present.view import Done, Status
 
@@ -37,19 +48,29 @@ def test_tracing_a_kernel_without_a_boot_names_call() -> None:
 
 def test_a_command_that_failed() -> None:
     off = Status("x86_64", ftrace_off=True)
-    on = Done("echo function > current_tracer", error="write error: No such device\n", status=1)
+    on = Done("…", effects=(NotWritten("current_tracer", errno.ENODEV, True),), status=1)
     assert "R reboots" in afterword(on, off)
     assert afterword(on, QUIET) == ""
-    error = "write error: Invalid argument\n"
-    unknown = Done("echo x > set_ftrace_filter", error=error, status=1)
-    assert afterword(unknown, QUIET) == "no such function; the filter is now empty"
-    added = Done("echo x >> set_ftrace_filter", error=error, status=1)
-    assert afterword(added, QUIET) == "no such function"
+    unknown = NotWritten("set_ftrace_filter", errno.EINVAL, True)
+    assert afterword(Done("…", effects=(unknown,), status=1), QUIET) == (
+        "no such function; the filter is now empty"
+    )
+    added = replace(unknown, emptied=False)
+    assert afterword(Done("…", effects=(added,), status=1), QUIET) == "no such function"
+    half = Done("…", effects=(Rebooted(),), status=1)
+    assert afterword(half, FULL) == ""
+
+
+def test_a_text_about_a_refusal_is_none() -> None:
+    """Only effects count: a message that is the subject of a command has the same words."""
+    text = "ftrace failed to modify [<ffffffff81002c40>] schedule+0x0/0x80: Invalid argument"
+    done = Done(f"echo '{text}' > set_ftrace_filter", error=f"{text}\n", status=1)
+    assert (failure(done), afterword(done, QUIET)) == (done.error, "")
 
 
 def test_a_refused_patch_is_named_in_a_short_line() -> None:
-    error = "write error: Invalid argument: ftrace failed to modify [<ffffffff81002c40>] "
-    bug = Done("echo function > current_tracer", error=f"{error}schedule+0x0/0x80: …", status=1)
+    effects = (NotPatched(0xFFFF_FFFF_8100_2C40, "schedule"),)
+    bug = Done("echo function > current_tracer", error="…", effects=effects, status=1)
     assert failure(bug) == "ftrace refused to patch schedule: R reboots, b undoes"
     other = Done("nosuch", error="nosuch: unknown command\n", status=1)
     assert failure(other) == other.error

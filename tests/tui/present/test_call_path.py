@@ -16,7 +16,7 @@ def hop(label: str, address: int, name: str, target: int | None, verified: bool 
     """Return a hop with one instruction."""
     insn = Insn(address, b"\xe8\x01\x02\x03\x04", "call", "x", target)
     note = "calls it" if verified else "is not what ftrace put there"
-    return Hop(label, address, name, ((insn, "call x"),), target, "x", verified, note)
+    return Hop(label, address, name, ((insn, "call x"),), target, verified, note)
 
 
 def hops(*, nop: bool = False, wrong: bool = False) -> tuple[Hop, ...]:

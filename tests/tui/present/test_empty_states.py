@@ -9,7 +9,7 @@ import pytest
 from textual.strip import Strip
 from textual.widget import Widget
 
-from dynftrace.tui.console.widgets.same_as import SameAs
+from dynftrace.tui.console.widgets.equivalent_command import EquivalentCommand
 from dynftrace.tui.console.widgets.status_bar import StatusBar
 from dynftrace.tui.pictures.picture import settle
 from dynftrace.tui.present.empty_states import NO_FUNCTION, NO_RECORD, OPENING, no_rows
@@ -52,7 +52,7 @@ async def test_a_kernel_without_a_boot_is_called_not_run() -> None:
         await pilot.press("c")
         await settle(pilot)
         assert not app.runner.running
-        assert ":call FUNC" in " ".join(rows(app.main.query_one(SameAs)))
+        assert ":call FUNC" in " ".join(rows(app.main.query_one(EquivalentCommand)))
 
 
 def rows(widget: Widget) -> list[str]:

@@ -18,7 +18,7 @@ from dynftrace.tui.console import run as consoles
 from dynftrace.tui.console.app import ConsoleApp
 from dynftrace.tui.console.driver import SessionDriver
 from dynftrace.tui.console.layout import layout_of
-from dynftrace.tui.console.widgets.same_as import SameAs
+from dynftrace.tui.console.widgets.equivalent_command import EquivalentCommand
 from dynftrace.tui.pictures.picture import settle
 from dynftrace.tui.saved import session_file
 from dynftrace.tui.saved.machine_options import MachineOptions
@@ -81,7 +81,7 @@ def test_a_long_restore_shows_its_progress() -> None:
 
 
 def toasts(app: ConsoleApp) -> list[str]:
-    noted = app.main.query_one(SameAs).noted
+    noted = app.main.query_one(EquivalentCommand).noted
     return [*(each.message for each in app._notifications), *([noted] if noted else [])]
 
 

@@ -12,7 +12,7 @@ from dynftrace.core.errors import UsageError
 from dynftrace.core.shell.outcome import Effect, Outcome, ShowedSite, Stepped
 from dynftrace.tui.tours import course
 from dynftrace.tui.tours.lesson_file import parse
-from dynftrace.tui.tours.tour import DEEDS, Deed, Shows
+from dynftrace.tui.tours.tour import DEEDS, Deed, Shows, Step
 
 HEAD = '+++\nsummary = "short"\nkernel = "ppc64"\nmodules = ["usbcore"]\n+++\n# Title\n'
 
@@ -135,6 +135,14 @@ def test_an_action_is_checked_by_its_effect() -> None:
     assert not holds("saw site", "vfs_read", shown)
     assert not holds("saw bits", "schedule", shown)
     assert not holds("did step", "")
+
+
+def test_a_step_names_the_sites_to_see_by_its_checks() -> None:
+    """Only by its checks: a command that mentions a site need not show it."""
+    site, bits = (Deed(*DEEDS[f"saw {what}"], "schedule") for what in ("site", "bits"))
+    step = Step("S", "", commands=("echo '; site vfs_read'", "site vfs_open"), checks=(bits, site))
+    assert step.sites == ("schedule",)
+    assert Step("S", "", checks=(Deed(*DEEDS["saw site"], ""),)).sites == ()
 
 
 def test_every_effect_has_a_check() -> None:

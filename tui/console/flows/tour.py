@@ -60,7 +60,7 @@ class TourFlow:
     def looks_for(self, name: str) -> bool:
         """Return whether the student has to find the call site of the function `name`."""
         steps = () if self.walk is None else self.walk.tour.steps
-        return any(f"site {name.lstrip('.')}" in step.commands for step in steps)
+        return any(name.lstrip(".") in step.sites for step in steps)
 
     def watch(self, view: View, visible: Iterable[int]) -> None:
         """Note the panes that the student sees; `visible` has their numbers."""
@@ -197,8 +197,7 @@ class TourFlow:
         """Show the last site and the pane, as after taking the previous steps."""
         walk = self.walk
         assert walk is not None
-        before = [command for step in walk.tour.steps[: walk.at] for command in step.commands]
-        sites = [command for command in before if command.startswith("site ")]
+        sites = [site for step in walk.tour.steps[: walk.at] for site in step.sites]
         self._turn()
 
         def found(done: Done) -> None:
@@ -209,7 +208,7 @@ class TourFlow:
                 self._turn()
 
         if sites:
-            self._console.ask(lambda driver: driver.execute(sites[-1]), found)
+            self._console.ask(lambda driver: driver.execute(f"site {sites[-1]}"), found)
 
     def _turn(self) -> None:
         """Show the pane that the step is about."""

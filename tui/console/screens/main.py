@@ -40,12 +40,12 @@ from ..protocols import Console
 from ..tour_layout import PANES_WIDTH, beside_tour
 from ..widgets.candidates import Candidates
 from ..widgets.command_line import CommandLine
+from ..widgets.equivalent_command import EquivalentCommand
 from ..widgets.function_pane import FunctionPane
 from ..widgets.keys_bar import KeysBar
 from ..widgets.pane import Pane
 from ..widgets.path_view import PathView
 from ..widgets.rows import Rows
-from ..widgets.same_as import SameAs
 from ..widgets.site_view import SiteView
 from ..widgets.status_bar import StatusBar
 from ..widgets.trace_pane import TracePane
@@ -131,7 +131,7 @@ class MainScreen(Screen[None]):
             if self.tour.pane is not None:
                 yield self.tour.pane
         yield Candidates(id="candidates")
-        yield SameAs(id="same-as")
+        yield EquivalentCommand(id="equivalent")
         yield CommandLine(id="line")
         yield KeysBar()
         yield Static("", id="too-small")
@@ -168,7 +168,7 @@ class MainScreen(Screen[None]):
             hint = "t rewrites the instruction at ▶ in this running kernel; ctrl+p offers tours"
         else:
             hint = "each action shows its command here; ctrl+p offers tours and experiments"
-        self.query_one(SameAs).hint(hint)
+        self.query_one(EquivalentCommand).hint(hint)
         if start is not None and not self._looked_for(start):
             self.functions.go_to(start)
             if self._layout == "-single":
@@ -247,12 +247,12 @@ class MainScreen(Screen[None]):
 
     def show_result(self, command: str, result: str, failed: bool) -> None:
         """Show the last command and its result, unless the console is closing."""
-        for line in self.query(SameAs):
+        for line in self.query(EquivalentCommand):
             line.show(command, result, failed=failed)
 
     def correct(self, command: str, column: int, reason: str) -> None:
         """Let the user correct `command` at `column`; `reason` explains the error."""
-        self.query_one(SameAs).display = False
+        self.query_one(EquivalentCommand).display = False
         self.query_one(CommandLine).correct(command, column, reason)
 
     def activate(self, number: int) -> None:
@@ -326,7 +326,7 @@ class MainScreen(Screen[None]):
     def on_line_closed(self) -> None:
         """Give the focus back to the pane."""
         self.query_one(CommandLine).close()
-        self.query_one(SameAs).display = True
+        self.query_one(EquivalentCommand).display = True
         self.activate(self.active)
 
     def on_search_wanted(self, message: SearchWanted) -> None:
@@ -353,7 +353,7 @@ class MainScreen(Screen[None]):
 
     def open_line(self, prefix: str, text: str = "") -> None:
         """Open the line for a command (`:`), a search (`/`) or a filter (`F`), with `text`."""
-        self.query_one(SameAs).display = False
+        self.query_one(EquivalentCommand).display = False
         self.query_one(CommandLine).open(prefix, text)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -451,7 +451,7 @@ class MainScreen(Screen[None]):
 
     def action_copy_command(self) -> None:
         """Copy the equivalent command of the last action."""
-        command = self.query_one(SameAs).command
+        command = self.query_one(EquivalentCommand).command
         if command:
             self.app.copy_to_clipboard(command)
             self.notify(f"copied: {short(command)}", timeout=2)
@@ -553,5 +553,5 @@ class MainScreen(Screen[None]):
         elif id is not None and id.startswith("pane"):
             if line.display:
                 line.close()
-                self.query_one(SameAs).display = True
+                self.query_one(EquivalentCommand).display = True
             self.activate(int(id.removeprefix("pane")))

@@ -9,7 +9,7 @@ from textual.content import Content
 from ...present.view import View
 from ..messages import TourWanted
 from ..protocols import Console
-from ..widgets.same_as import SameAs
+from ..widgets.equivalent_command import EquivalentCommand
 from ..widgets.step_task import StepTask
 from ..widgets.text_view import TextView
 from .tourkeys import TourKeys
@@ -22,11 +22,11 @@ class MomentScreen(TourKeys):
     """Its number among the panes."""
 
     def __init__(self, console: Console) -> None:
-        """The subclass composes `todo` and `same_as` below its own widgets."""
+        """The subclass composes `todo` and `equivalent` below its own widgets."""
         super().__init__()
         self.console = console
         self.todo = StepTask()
-        self.same_as = SameAs(id="same-as")
+        self.equivalent = EquivalentCommand(id="equivalent")
 
     def show(self, view: View, mode: str) -> None:
         """Show a new view."""
@@ -45,7 +45,7 @@ class MomentScreen(TourKeys):
 
     def show_result(self, command: str, result: str, failed: bool) -> None:
         """Show the last command, and its result if it `failed`: the screen shows all else."""
-        self.same_as.show(command, result if failed else "", failed=failed)
+        self.equivalent.show(command, result if failed else "", failed=failed)
 
     def _command(self, text: str) -> None:
         if self.console.runner.running:

@@ -49,13 +49,13 @@ class PatchScreen(MomentScreen):
         yield self.head
         yield self.body
         yield self.todo
-        yield self.same_as
+        yield self.equivalent
         yield KeysBar()
 
     def on_mount(self) -> None:
         """Keep the focus off the head."""
         self.head.can_focus = False
-        self.same_as.hint("n does the next phase, i leads a CPU to the site, q closes")
+        self.equivalent.hint("n does the next phase, i leads a CPU to the site, q closes")
 
     def on_resize(self) -> None:
         """Lay out for the new size."""

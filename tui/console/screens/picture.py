@@ -16,8 +16,8 @@ from ...present.line import line
 from .. import keymap
 from ..messages import DrawingWanted, TimeWanted
 from ..protocols import Console
+from ..widgets.equivalent_command import EquivalentCommand
 from ..widgets.keys_bar import KeysBar
-from ..widgets.same_as import SameAs
 from ..widgets.text_view import TextView
 from ..widgets.trace_rows import TraceRows
 from .tourkeys import TourKeys
@@ -125,13 +125,13 @@ class PictureScreen(TourKeys):
         self._trace = trace
         self.rows = PictureRows(id="picture-rows")
         self.around = AroundCursor(id="picture-trace")
-        self.same_as = SameAs(id="same-as")
+        self.equivalent = EquivalentCommand(id="equivalent")
 
     def compose(self) -> ComposeResult:
         """Compose the picture, the command and the keys."""
         yield self.rows
         yield self.around
-        yield self.same_as
+        yield self.equivalent
         yield KeysBar()
 
     def on_mount(self) -> None:
@@ -173,7 +173,7 @@ class PictureScreen(TourKeys):
         if self._top:
             command += " " + ",".join(frame.name for frame in self.way[1 : self._top + 1])
         if self._command:
-            self.same_as.show(command, "", failed=False)
+            self.equivalent.show(command, "", failed=False)
 
     def _show_around(self, room: int) -> None:
         """Show the rows of the trace around the cursor, in the `room` rows below the lanes."""

@@ -90,14 +90,14 @@ class RaceScreen(MomentScreen):
         yield self.rows
         yield self.foot
         yield self.todo
-        yield self.same_as
+        yield self.equivalent
         yield KeysBar()
 
     def on_mount(self) -> None:
         """Begin at the first cell that ends badly, or else inside the site."""
         for each in (self.head, self.names, self.foot):
             each.can_focus = False
-        self.same_as.show(self._said, "", failed=False)
+        self.equivalent.show(self._said, "", failed=False)
         cells = [
             (row, method)
             for row, each in enumerate(self._table.rows)

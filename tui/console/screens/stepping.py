@@ -89,14 +89,14 @@ class SteppingScreen(MomentScreen):
                 yield self.path
             yield self.right
         yield self.todo
-        yield self.same_as
+        yield self.equivalent
         yield KeysBar()
 
     def on_mount(self) -> None:
         """Keep the focus off the code, whose rows follow pc."""
         self.head.can_focus = self.code.can_focus = False
         self._place_part()
-        self.same_as.hint("each key shows its command here; s steps, o steps out, q closes")
+        self.equivalent.hint("each key shows its command here; s steps, o steps out, q closes")
 
     def on_resize(self) -> None:
         """Lay out for the new size."""

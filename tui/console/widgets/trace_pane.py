@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from textual.app import ComposeResult
 from textual.widgets import Static
 
+from ....core.trace.text.columns import joined
 from ...present.line import fit
 from ...present.trace_line import squeezed_title
 from ...present.view import Status
@@ -65,8 +66,10 @@ class TracePane(Pane):
         header = () if shown is None else tuple(shown.text.header)
         if self.size.height < FULL_HEADER:
             header = tuple(line for line in header if any(word in line for word in _ESSENTIAL))
-        if self.events.squeezes(self.size.width):
-            header = tuple(squeezed_title(line) for line in header)
+        if shown is not None and self.events.squeezes(self.size.width):
+            titles = shown.text.titles
+            line = joined(titles)
+            header = tuple(squeezed_title(titles) if each == line else each for each in header)
         if header != self._header:
             self._header = header
             self._titles.update("\n".join(header))

@@ -13,12 +13,12 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.reactive import reactive
 
-from ....core.trace.text.fieldkinds import joined
+from ....core.trace.text.columns import joined
 from ...explore.trace_marks import Marks
 from ...explore.trace_selection import ShownRows
 from ...present.empty_states import no_rows
 from ...present.line import Line, found_text, highlight
-from ...present.trace_line import event_line, signed, squeezable, squeezed_line
+from ...present.trace_line import event_line, signed, squeezed_line
 from ...present.view import Status
 from .rows import Rows
 
@@ -159,7 +159,7 @@ class TraceRows(Rows):
 
     def squeezes(self, width: int) -> bool:
         """Return whether rows of a list of `width` cells leave out blanks between columns."""
-        return width < NARROW and self.trace is not None and squeezable(self.trace.text.header)
+        return width < NARROW and self.trace is not None and bool(self.trace.text.titles)
 
     def text(self, index: int) -> str:
         """Return the text of the row at `index`."""

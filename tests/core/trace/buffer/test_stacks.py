@@ -16,8 +16,8 @@ from dynftrace.core.trace.buffer.details import Stacks
 from dynftrace.core.trace.buffer.events import EventTable
 from dynftrace.core.trace.buffer.subbuffer import PageFormat
 from dynftrace.core.trace.select.explorer import TraceExplorer
-from dynftrace.core.trace.text.eventtext import function_text
-from dynftrace.core.trace.text.graphtext import graph_text
+from dynftrace.core.trace.text.defaultformat import default_text
+from dynftrace.core.trace.text.graphformat import graph_text
 from dynftrace.core.trace.text.textcontext import TextContext, TextOptions
 from dynftrace.core.trace.text.tracetext import TraceText
 
@@ -52,7 +52,7 @@ def table(page: Page) -> EventTable:
 def told(**options: bool) -> TraceText:
     page = Page(stamp=5000).function(0, OPEN, CALL).stack(1, [OPEN, CREATE, 0])
     context = TextContext(Symbols(), TextOptions(**options), tracer="function")
-    return function_text(table(page.function(1, CREATE, CALL)), context)
+    return default_text(table(page.function(1, CREATE, CALL)), context)
 
 
 @pytest.mark.parametrize(("order", "size"), [("little", 8), ("big", 8), ("little", 4), ("big", 4)])

@@ -14,10 +14,10 @@ from dynftrace.core.session.session import Session
 from dynftrace.core.trace.select.explorer import TraceExplorer
 from dynftrace.core.trace.select.rowfilter import RowFilter
 from dynftrace.core.trace.select.selection import Folds
-from dynftrace.core.trace.text.fieldkinds import joined
+from dynftrace.core.trace.text.columns import joined
 from dynftrace.core.trace.text.graphrows import GraphRows
 
-from ..text.test_graphtext import Story
+from ..text.test_graphformat import Story
 from .test_rowfilter import graph, slowly
 from .test_rowfilter import rows_of_graph as rows_by_text
 

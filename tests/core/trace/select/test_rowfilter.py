@@ -23,7 +23,7 @@ from dynftrace.core.trace.select.rowfilter import (
     RowFilter,
     UnknownKind,
 )
-from dynftrace.core.trace.text.eventtext import function_text
+from dynftrace.core.trace.text.defaultformat import default_text
 from dynftrace.core.trace.text.textcontext import TextContext
 
 LINE = re.compile(
@@ -259,7 +259,7 @@ def test_a_damaged_guests_names_and_numbers_are_filtered() -> None:
     ]
     table = EventTable(np.array(rows, EVENT), np.array([0, 64], np.uint64))
     text = TraceExplorer(
-        function_text(table, TextContext(Names(), cmdlines={7: "a\0b", -5: "x"}, text_prefix="."))
+        default_text(table, TextContext(Names(), cmdlines={7: "a\0b", -5: "x"}, text_prefix="."))
     )
 
     def shown(words: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""Texts of a row's fields: a task's name, flags, the sign of a long duration, a marker.
+"""Texts in columns: a task's name, the flags, the sign of a long duration, a marker's text.
 
 Source: trace_print_lat_fmt() and trace_find_mark() in kernel/trace/trace_output.c,
 __trace_find_cmdline() in kernel/trace/trace.c, 6.1, and 6.13 for the characters of lazy

@@ -11,8 +11,8 @@ from dynftrace.core.abi import TraceFlag, TraceType
 from dynftrace.core.ftrace.latency import MaxTrace
 from dynftrace.core.trace.buffer.details import SWITCHED, Details
 from dynftrace.core.trace.buffer.events import EVENT, EventTable
-from dynftrace.core.trace.text.dumptext import latency_text
-from dynftrace.core.trace.text.fieldkinds import joined
+from dynftrace.core.trace.text.columns import joined
+from dynftrace.core.trace.text.latencyformat import latency_text
 from dynftrace.core.trace.text.textcontext import LatencyFormat, TextContext, TextOptions
 
 

@@ -21,16 +21,16 @@ from ...events.syscalls import SyscallEvent
 from ..buffer.details import EVENT, HIT, SYSCALL
 from ..buffer.events import EventTable
 from ..buffer.timetext import split_time
-from .fieldkinds import Field, FieldKind, Fields
-from .fieldtexts import comm_of, flag_characters, preempt_characters
-from .header import header
+from .columns import Column, Field, Fields
+from .columntexts import comm_of, flag_characters, preempt_characters
+from .header import header, titles
 from .labels import Labels
 from .rowmap import RowMap, stack_rows
 from .textcontext import TextContext
 from .tracetext import TraceText
 
-_SHAPES = dict.fromkeys((TraceType.FN, HIT, EVENT), FieldKind.CALLER)
-"""Kind of the text after an event's name, by type; `TEXT` for other types."""
+_SHAPES = dict.fromkeys((TraceType.FN, HIT, EVENT), Column.CALLER)
+"""Column of the text after an event's name, by type; `TEXT` for other types."""
 
 _STATES = "RSDTtXZPI"
 
@@ -40,13 +40,13 @@ def _state(number: int) -> str:
     return _STATES[number] if number < len(_STATES) else "?"
 
 
-def function_text(table: EventTable, context: TextContext) -> TraceText:
-    """Return the events of `table` as the function tracer prints them."""
+def default_text(table: EventTable, context: TextContext) -> TraceText:
+    """Return the events of `table` as all tracers but function_graph print them."""
     rows = RowMap(len(table), *stack_rows(table, context.options))
-    return TraceText(rows, FunctionFormatter(table, context))
+    return TraceText(rows, DefaultFormatter(table, context))
 
 
-class FunctionFormatter:
+class DefaultFormatter:
     """Formats events in the default format, or in that of the options raw and hex."""
 
     def __init__(self, table: EventTable, context: TextContext) -> None:
@@ -66,6 +66,11 @@ class FunctionFormatter:
         """The comment lines above the events."""
         return header(self.context)
 
+    @property
+    def titles(self) -> Fields:
+        """The titles of the columns."""
+        return titles(self.context)
+
     def texts(self, events: NDArray[np.intp], parts: NDArray[np.intp]) -> list[str]:
         """Return the text of n rows, given the event and the part of each."""
         if not parts.any():
@@ -80,7 +85,7 @@ class FunctionFormatter:
         """Return the fields of n rows, given the event and the part of each."""
         own = iter(self._event_fields(events[parts == 0]))
         return [
-            ((FieldKind.TEXT, self.caller(event, part - 1)),) if part else next(own)
+            ((Column.TEXT, self.caller(event, part - 1)),) if part else next(own)
             for event, part in zip(events.tolist(), parts.tolist(), strict=True)
         ]
 
@@ -115,9 +120,9 @@ class FunctionFormatter:
 
     def _own_fields(self, kind: int, name: str, rest: str) -> Iterator[Field]:
         if name:
-            yield FieldKind.FUNCTION, name
+            yield Column.FUNCTION, name
         if rest:
-            yield _SHAPES.get(kind, FieldKind.TEXT), rest
+            yield _SHAPES.get(kind, Column.TEXT), rest
 
     # The text before an event's own text
 
@@ -148,13 +153,13 @@ class FunctionFormatter:
         messages = dict(self._messages(events))
         if not self.context.options.context_info:
             for at, own in enumerate(owns):
-                yield ((FieldKind.TEXT, messages[at]),) if at in messages else own
+                yield ((Column.TEXT, messages[at]),) if at in messages else own
             return
         for at, (head, time, own) in enumerate(zip(*self._before(events), owns, strict=True)):
             if at in messages:
-                yield ((FieldKind.TEXT, messages[at]),)
+                yield ((Column.TEXT, messages[at]),)
             else:
-                yield (*self._head_fields[head], (FieldKind.TIME, time), *own)
+                yield (*self._head_fields[head], (Column.TIME, time), *own)
 
     def _before(self, events: NDArray[np.intp]) -> tuple[list[str], list[str]]:
         """Return what precedes the time of each event, and the time with its separator."""
@@ -189,10 +194,10 @@ class FunctionFormatter:
             task, at = f"{pid} ", f"{cpu} "
         else:
             task, at = self._task(pid), f"[{cpu:03d}] "
-        fields = ((FieldKind.TASK, task), (FieldKind.CPU, at))
+        fields = ((Column.TASK, task), (Column.CPU, at))
         if options.irq_info and not (options.raw or options.hex):
             marks = f"{flag_characters(flags)}{preempt_characters(preempt)} "
-            fields = (*fields, (FieldKind.FLAGS, marks))
+            fields = (*fields, (Column.FLAGS, marks))
         head = "".join(text for _, text in fields)
         self._heads[key] = head
         self._head_fields[head] = fields

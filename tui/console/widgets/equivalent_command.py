@@ -20,7 +20,7 @@ _TONES: dict[SeverityLevel, str] = {
 }
 
 
-class SameAs(Static):
+class EquivalentCommand(Static):
     """Shows `same as: COMMAND` and the command's result in one row, or temporarily a note.
 
     If both do not fit, an error shortens the command, or replaces it: the user must see why.

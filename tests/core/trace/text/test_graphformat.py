@@ -9,8 +9,8 @@ from dynftrace.core.abi import TraceType
 from dynftrace.core.trace.buffer.details import RETURN, Details
 from dynftrace.core.trace.buffer.events import EVENT, EventTable
 from dynftrace.core.trace.select.explorer import TraceExplorer
-from dynftrace.core.trace.text.fieldtexts import overhead_mark
-from dynftrace.core.trace.text.graphtext import (
+from dynftrace.core.trace.text.columntexts import overhead_mark
+from dynftrace.core.trace.text.graphformat import (
     GraphOptions,
     duration_text,
     graph_header,

@@ -8,7 +8,7 @@ import numpy as np
 
 from dynftrace.core.abi import TraceFlag, TraceType
 from dynftrace.core.trace.buffer.events import EVENT, EventTable
-from dynftrace.core.trace.text.dumptext import dump_text
+from dynftrace.core.trace.text.latencyformat import dump_text
 from dynftrace.core.trace.text.textcontext import TextContext, TextOptions
 
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from ...abi import TraceType
 from ..buffer.events import EventTable
-from .eventtext import FunctionFormatter
-from .fieldkinds import FieldKind, Fields, joined
-from .fieldtexts import comm_of, overhead_mark
+from .columns import Column, Fields, joined
+from .columntexts import comm_of, overhead_mark
+from .defaultformat import DefaultFormatter
 from .graphrows import ARROW_IN, ARROW_OUT, DASHES, OWN, STACK, TASKS, GraphRows
 from .header import header
 from .rowmap import stack_rows
@@ -107,11 +107,12 @@ class GraphFormatter:
         self.table = table
         self.context = context
         self.rows = rows
+        self.titles: Fields = ()
         self._options = options
-        self._functions = FunctionFormatter(table, context)
+        self._functions = DefaultFormatter(table, context)
         self.labels = self._functions.labels
         self._timed = options.duration and context.options.context_info
-        self._no_time: Fields = ((FieldKind.DURATION, _NO_TIME),) if self._timed else ()
+        self._no_time: Fields = ((Column.DURATION, _NO_TIME),) if self._timed else ()
         self._cpu_width = len(str(max(context.cpus - 1, 0)))
         self._prologues: dict[tuple[int, int], Fields] = {}
 
@@ -143,10 +144,10 @@ class GraphFormatter:
         count = f"… {hides} row" + ("" if hides == 1 else "s")
         call = self._call(opening, "() { ")
         if end < 0:
-            fold = (FieldKind.FOLD, f"{count}, its return is not here")
+            fold = (Column.FOLD, f"{count}, its return is not here")
             return (*self._prologue(opening), *self._no_time, *call, fold)
         head = (*self._prologue(opening), *self._duration(int(self.table.events["parent"][end])))
-        return (*head, *call, (FieldKind.FOLD, count), (FieldKind.TEXT, " }"))
+        return (*head, *call, (Column.FOLD, count), (Column.TEXT, " }"))
 
     def _events(self, events: NDArray[np.intp]) -> Sequence[_Event]:
         """Return the columns of n events as plain numbers, which read faster than numpy's."""
@@ -174,9 +175,9 @@ class GraphFormatter:
     def _call(self, event: _Event, rest: str) -> Fields:
         """Return the fields of a function's name at its depth, and what follows it."""
         return (
-            (FieldKind.TEXT, " " * (INDENT * event.depth)),
-            (FieldKind.FUNCTION, self.labels.names[event.ip]),
-            (FieldKind.TEXT, rest),
+            (Column.TEXT, " " * (INDENT * event.depth)),
+            (Column.FUNCTION, self.labels.names[event.ip]),
+            (Column.TEXT, rest),
         )
 
     def _closing(self, event: _Event) -> Fields:
@@ -188,7 +189,7 @@ class GraphFormatter:
             text += f" /* {name}{' ' if value else ''}{value} */"
         if self._options.overrun:
             text += f" (Overruns: {int(self.table.details.returns['overrun'][row])})"
-        return (*self._prologue(event), *self._duration(row), (FieldKind.TEXT, text))
+        return (*self._prologue(event), *self._duration(row), (Column.TEXT, text))
 
     def _comment(self, event: _Event) -> Fields:
         """Return the fields of any other event, at the level of the functions around it."""
@@ -196,11 +197,11 @@ class GraphFormatter:
         space = " " * (INDENT * level) if level > 1 else ""  # the kernel's own condition
         what: Fields
         if event.kind == TraceType.PRINT:
-            what = ((FieldKind.TEXT, self.labels.texts[event.parent]),)
+            what = ((Column.TEXT, self.labels.texts[event.parent]),)
         else:
             what = tuple(self._functions.own_fields(event.number))
         end = self._end_of(event, 0)
-        return ((FieldKind.TEXT, f"{space}/* "), *what, (FieldKind.TEXT, end))
+        return ((Column.TEXT, f"{space}/* "), *what, (Column.TEXT, end))
 
     def _end_of(self, event: _Event, number: int) -> str:
         """Return the end of a comment; a stack trace's comment ends after its last row."""
@@ -213,18 +214,18 @@ class GraphFormatter:
         """Return the fields of a row of an event other than its own."""
         if part >= STACK:
             caller = self._functions.caller(event.number, part - STACK)
-            return ((FieldKind.TEXT, caller + self._end_of(event, part - STACK + 1)),)
+            return ((Column.TEXT, caller + self._end_of(event, part - STACK + 1)),)
         if part in _ARROWS:
             arrow = _ARROWS[part] if self._timed else _ARROWS[part].strip(" |")
-            return (*self._prologue(event), (FieldKind.TEXT, arrow))
+            return (*self._prologue(event), (Column.TEXT, arrow))
         if part == TASKS:
             return (
-                (FieldKind.CPU, self._cpu(event.cpu)),
-                (FieldKind.TASK, self._proc(self.rows.switched_from[event.number])),
-                (FieldKind.TEXT, " => "),
-                (FieldKind.TASK, self._proc(event.pid)),
+                (Column.CPU, self._cpu(event.cpu)),
+                (Column.TASK, self._proc(self.rows.switched_from[event.number])),
+                (Column.TEXT, " => "),
+                (Column.TASK, self._proc(event.pid)),
             )
-        return ((FieldKind.TEXT, _BOX),) if part in DASHES else ()
+        return ((Column.TEXT, _BOX),) if part in DASHES else ()
 
     def _prologue(self, event: _Event) -> Fields:
         """Return the fields before the duration."""
@@ -234,13 +235,13 @@ class GraphFormatter:
         if known is None:
             known = ()
             if self._options.cpu:
-                known += ((FieldKind.CPU, self._cpu(event.cpu)),)
+                known += ((Column.CPU, self._cpu(event.cpu)),)
             if self._options.proc:
-                known += ((FieldKind.TASK, f"{self._proc(event.pid)} | "),)
+                known += ((Column.TASK, f"{self._proc(event.pid)} | "),)
             self._prologues[event.cpu, event.pid] = known
         if self._options.abstime:
             seconds, rest = divmod(event.ts, 1_000_000_000)
-            return ((FieldKind.TIME, f"{seconds:5d}.{rest // 1000:06d} |  "), *known)
+            return ((Column.TIME, f"{seconds:5d}.{rest // 1000:06d} |  "), *known)
         return known
 
     @cached_property
@@ -256,7 +257,7 @@ class GraphFormatter:
             return ()
         ns = self._took[row]
         sign = overhead_mark(ns) if self._options.overhead else " "
-        return ((FieldKind.OVERHEAD, sign), (FieldKind.DURATION, f" {duration_text(ns)}|  "))
+        return ((Column.OVERHEAD, sign), (Column.DURATION, f" {duration_text(ns)}|  "))
 
     def _value(self, row: int) -> str:
         """Return the return value of row `row` of the returns; "" unless it is shown."""

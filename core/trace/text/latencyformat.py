@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..buffer.events import EventTable
-from .eventtext import FunctionFormatter
-from .fieldkinds import FieldKind, Fields
-from .fieldtexts import comm_of, flag_characters, overhead_mark, preempt_characters
+from .columns import Column, Fields
+from .columntexts import comm_of, flag_characters, overhead_mark, preempt_characters
+from .defaultformat import DefaultFormatter
 from .rowmap import RowMap, stack_rows
 from .textcontext import TextContext
 from .tracetext import TraceText
@@ -39,21 +39,22 @@ def latency_text(table: EventTable, context: TextContext) -> TraceText:
 def _text(table: EventTable, context: TextContext, start: int, *, numbered: bool) -> TraceText:
     rows = RowMap(len(table), *stack_rows(table, context.options))
     options = context.options
-    functions = FunctionFormatter(table, context)
+    functions = DefaultFormatter(table, context)
     if options.raw or options.hex or not options.context_info:
         return TraceText(rows, functions)
-    return TraceText(rows, DumpFormatter(functions, start, numbered))
+    return TraceText(rows, LatencyFormatter(functions, start, numbered))
 
 
-class DumpFormatter:
+class LatencyFormatter:
     """Formats events in the latency format; `functions` formats each event's own text."""
 
-    def __init__(self, functions: FunctionFormatter, time_start: int, numbered: bool) -> None:
+    def __init__(self, functions: DefaultFormatter, time_start: int, numbered: bool) -> None:
         """With `numbered`, the option verbose numbers the events; in a dump, each is number 1."""
         self.table = functions.table
         self.context = functions.context
         self.labels = functions.labels
         self.header = functions.header
+        self.titles: Fields = ()
         self._functions = functions
         self._start = time_start
         self._numbered = numbered
@@ -78,7 +79,7 @@ class DumpFormatter:
         found: list[Fields] = []
         for event, part in zip(events.tolist(), parts.tolist(), strict=True):
             if part:
-                found.append(((FieldKind.TEXT, self._functions.caller(event, part - 1)),))
+                found.append(((Column.TEXT, self._functions.caller(event, part - 1)),))
             else:
                 number, before = next(befores)
                 found.append((*before, *self._functions.own_fields(number)))
@@ -93,7 +94,7 @@ class DumpFormatter:
         times, waits = rows["ts"].astype(np.int64), table["ts"][following].astype(np.int64)
         waits -= times
         return [
-            (*self._head(event, *key), (FieldKind.TIME, f"{self._time(ts, wait)}: "))
+            (*self._head(event, *key), (Column.TIME, f"{self._time(ts, wait)}: "))
             for event, *key, ts, wait in zip(
                 events.tolist(), *columns, times.tolist(), waits.tolist(), strict=True
             )
@@ -106,10 +107,10 @@ class DumpFormatter:
             number = event if self._numbered else 1
             rest = f"{flags} {preempt & 0xF:08x} {number:08x} "
             task, at = f"{comm:>16} {pid:7d} ", f"{cpu:3d} "
-            return (FieldKind.TASK, task), (FieldKind.CPU, at), (FieldKind.FLAGS, rest)
+            return (Column.TASK, task), (Column.CPU, at), (Column.FLAGS, rest)
         characters = flag_characters(flags) + preempt_characters(preempt)
         task, at = f"{comm[:8]:>8}-{pid:<7d} ", f"{cpu:3d}"
-        return (FieldKind.TASK, task), (FieldKind.CPU, at), (FieldKind.FLAGS, characters)
+        return (Column.TASK, task), (Column.CPU, at), (Column.FLAGS, characters)
 
     def _time(self, ts: int, wait: int) -> str:
         """Return the time since the start, with the mark for the wait until the next event."""

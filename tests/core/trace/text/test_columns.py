@@ -14,9 +14,9 @@ from dynftrace import arches
 from dynftrace.core.session.session import Session
 from dynftrace.core.shell.shell import Shell
 from dynftrace.core.trace.buffer.events import EventTable
-from dynftrace.core.trace.text.eventtext import function_text
-from dynftrace.core.trace.text.fieldkinds import FieldKind, joined
-from dynftrace.core.trace.text.graphtext import GraphOptions, graph_text
+from dynftrace.core.trace.text.columns import Column, joined
+from dynftrace.core.trace.text.defaultformat import default_text
+from dynftrace.core.trace.text.graphformat import GraphOptions, graph_text
 from dynftrace.core.trace.text.textcontext import TextContext, TextOptions
 from dynftrace.core.trace.text.tracetext import TraceText
 
@@ -56,7 +56,7 @@ GRAPH = {name: st.booleans() for name in GraphOptions.__dataclass_fields__}
 def test_fields_of_events_join_to_the_text(options: dict[str, bool], in_ns: bool) -> None:
     table, context = traced("function")
     context = replace(context, options=TextOptions(**options), clock_in_ns=in_ns)
-    fields_join_to_the_text(function_text(table, context))
+    fields_join_to_the_text(default_text(table, context))
 
 
 @settings(deadline=None, max_examples=25)
@@ -72,41 +72,58 @@ def test_fields_of_the_graph_join_to_the_text(
     fields_join_to_the_text(graph_text(table, context, GraphOptions(**graph)))
 
 
-def kinds(text: TraceText, needle: str) -> dict[str, str]:
-    """Return the fields of the first row that contains `needle`, by kind."""
+def columns(text: TraceText, needle: str) -> dict[str, str]:
+    """Return the fields of the first row that contains `needle`, by column."""
     row = next(row for row, each in enumerate(text.texts(0, len(text))) if needle in each)
-    return {kind.name: text for kind, text in text.fields_at(np.array([row]))[0]}
+    return {column.name: text for column, text in text.fields_at(np.array([row]))[0]}
 
 
-def test_fields_of_events_have_kinds() -> None:
-    text = function_text(*traced("function"))
-    called = kinds(text, "<-")
+def test_fields_of_events_are_in_columns() -> None:
+    text = default_text(*traced("function"))
+    called = columns(text, "<-")
     assert list(called) == ["TASK", "CPU", "FLAGS", "TIME", "FUNCTION", "CALLER"]
     assert called["FUNCTION"].startswith("vfs_") and called["CALLER"].startswith(" <-")
-    hit = kinds(text, "opened:")
+    hit = columns(text, "opened:")
     assert hit["FUNCTION"] == "opened:" and hit["CALLER"].startswith(" (vfs_open+")
-    call = kinds(text, "sys_open(")
+    call = columns(text, "sys_open(")
     assert (call["FUNCTION"], call["TEXT"][0]) == ("sys_open", "(")
-    marker = kinds(text, "two words")
+    marker = columns(text, "two words")
     assert (marker["FUNCTION"], marker["TEXT"]) == (
         "tracing_mark_write",
         ": two words\\x1b[2J",
     )
-    assert kinds(text, " => ").keys() == {"TEXT"}
+    assert columns(text, " => ").keys() == {"TEXT"}
 
 
 @pytest.mark.parametrize(
     ("options", "first"),
     [({}, "CPU"), ({"proc": True, "cpu": False}, "TASK"), ({"abstime": True}, "TIME")],
 )
-def test_fields_of_the_graph_have_kinds(options: dict[str, bool], first: str) -> None:
+def test_fields_of_the_graph_are_in_columns(options: dict[str, bool], first: str) -> None:
     text = graph_text(*traced("function_graph"), GraphOptions(**options))
-    leaf = kinds(text, "();")
+    leaf = columns(text, "();")
     assert next(iter(leaf)) == first
     assert {"OVERHEAD", "DURATION"} <= leaf.keys() and leaf["TEXT"] == "();"
     assert leaf["FUNCTION"].startswith("vfs_") and leaf["DURATION"].endswith(" us    |  ")
-    opening = kinds(text, "() {")
+    opening = columns(text, "() {")
     assert opening["TEXT"] == "() {" and not opening["DURATION"].strip(" |")
-    hit = kinds(text, "opened:")
+    hit = columns(text, "opened:")
     assert hit["FUNCTION"] == "opened:" and hit["TEXT"] == " */"
-    assert FieldKind.FOLD.name not in {kind for row in (leaf, opening, hit) for kind in row}
+    assert Column.FOLD.name not in leaf | opening | hit
+
+
+def test_titles_are_a_line_of_the_header_if_rows_have_just_their_columns() -> None:
+    table, context = traced("function")
+    text = default_text(table, context)
+    assert joined(text.titles) in text.header
+    assert [column.name for column, _ in text.titles] == [
+        "TASK",
+        "CPU",
+        "FLAGS",
+        "TIME",
+        "FUNCTION",
+    ]
+    for other in ({"record_tgid": True}, {"irq_info": False}, {"context_info": False}):
+        options = TextOptions(**other)
+        assert default_text(table, replace(context, options=options)).titles == ()
+    assert graph_text(*traced("function_graph")).titles == ()

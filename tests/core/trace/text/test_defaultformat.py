@@ -18,14 +18,14 @@ from dynftrace.core.trace.buffer.events import EventTable
 from dynftrace.core.trace.buffer.subbuffer import PageFormat
 from dynftrace.core.trace.buffer.timetext import exact_time, latest_time, time_text
 from dynftrace.core.trace.select.explorer import TraceExplorer
-from dynftrace.core.trace.text.eventtext import function_text
-from dynftrace.core.trace.text.fieldtexts import (
+from dynftrace.core.trace.text.columntexts import (
     cmdlines,
     comm_of,
     flag_characters,
     preempt_characters,
     tgids,
 )
+from dynftrace.core.trace.text.defaultformat import default_text
 from dynftrace.core.trace.text.textcontext import TextContext, TextOptions
 
 from ..buffer.pages import Page
@@ -94,12 +94,12 @@ def with_hits() -> EventTable:
 
 def text(**options: bool) -> str:
     context = replace(CONTEXT, options=TextOptions(**options))
-    return "".join(function_text(sample(), context).file())
+    return "".join(default_text(sample(), context).file())
 
 
 def body(**options: bool) -> list[str]:
     context = replace(CONTEXT, options=TextOptions(**options))
-    return "".join(function_text(sample(), context).body()).splitlines()
+    return "".join(default_text(sample(), context).body()).splitlines()
 
 
 def test_a_whole_trace_has_the_kernels_format() -> None:
@@ -133,7 +133,7 @@ def test_without_irq_info_the_column_is_missing() -> None:
 
 def test_record_tgid_adds_a_column() -> None:
     context = replace(CONTEXT, options=TextOptions(record_tgid=True), tgids={1977: 1976})
-    lines = "".join(function_text(sample(), context).file()).splitlines()
+    lines = "".join(default_text(sample(), context).file()).splitlines()
     assert lines[4] == "#" + " " * 42 + "_-----=> irqs-off/BH-disabled"
     assert lines[10:14] == [
         "#           TASK-PID       TGID    CPU#  |||||  TIMESTAMP  FUNCTION",
@@ -241,21 +241,21 @@ def test_tasks_have_their_saved_names(byteorder: str) -> None:
 
 def test_cpus_are_announced_only_after_overruns() -> None:
     context = replace(CONTEXT, overran=True)
-    lines = "".join(function_text(sample(), context).body()).splitlines()
+    lines = "".join(default_text(sample(), context).body()).splitlines()
     assert lines[2] == "##### CPU 1 buffer started ####"
     assert len(lines) == 5
     quiet = replace(context, options=TextOptions(annotate=False))
-    assert len("".join(function_text(sample(), quiet).body()).splitlines()) == 4
+    assert len("".join(default_text(sample(), quiet).body()).splitlines()) == 4
 
 
 def test_lost_events_are_shown_before_the_cpus_next_event() -> None:
-    lines = "".join(function_text(sample(), CONTEXT).body({0: 12, 1: 0})).splitlines()
+    lines = "".join(default_text(sample(), CONTEXT).body({0: 12, 1: 0})).splitlines()
     assert lines[0] == "CPU:0 [LOST 12 EVENTS]"
     assert len(lines) == 5
 
 
 def test_a_corrupted_trace_says_so() -> None:
-    lines = function_text(EventTable(), replace(CONTEXT, ftrace_dead=True)).header
+    lines = default_text(EventTable(), replace(CONTEXT, ftrace_dead=True)).header
     assert lines[2:4] == [
         "# WARNING: FUNCTION TRACING IS CORRUPTED",
         "#          MAY BE MISSING FUNCTION EVENTS",
@@ -264,7 +264,7 @@ def test_a_corrupted_trace_says_so() -> None:
 
 def test_a_hit_shows_its_place_and_arguments() -> None:
     def whats(**options: bool) -> list[str]:
-        trace = function_text(with_hits(), replace(CONTEXT, options=TextOptions(**options)))
+        trace = default_text(with_hits(), replace(CONTEXT, options=TextOptions(**options)))
         return [line.partition(": ")[2] for line in trace.texts(2, 4)]
 
     values = "fd=0x15 arg2=-16 at=0x1f+0x0/0x40 [mod]"
@@ -272,19 +272,19 @@ def test_a_hit_shows_its_place_and_arguments() -> None:
     assert whats(sym_addr=True)[0] == (
         f"opened: (sys_close+0x0/0x40 [mod] <{CLOSE:016x}>) {values}"
     )
-    trace = function_text(with_hits(), replace(CONTEXT, options=TextOptions(raw=True)))
+    trace = default_text(with_hits(), replace(CONTEXT, options=TextOptions(raw=True)))
     assert [line.split(" ", 3)[3] for line in trace.texts(2, 4)] == ["type: 1024", "2047 ?"]
-    trace = function_text(with_hits(), replace(CONTEXT, options=TextOptions(hex=True)))
+    trace = default_text(with_hits(), replace(CONTEXT, options=TextOptions(hex=True)))
     assert [line.rpartition("type")[2] for line in trace.texts(2, 4)] == [": 1024", ": 2047"]
 
 
 def test_a_hit_is_found_by_its_time_and_cpu() -> None:
-    trace = TraceExplorer(function_text(with_hits(), CONTEXT))
+    trace = TraceExplorer(default_text(with_hits(), CONTEXT))
     assert [trace.hit(row) for row in range(4)] == [
         *(None, None, "17284.993652609 0", "17284.993652618 0")
     ]
     assert trace.site(2) == CLOSE
-    counted = TraceExplorer(function_text(with_hits(), replace(CONTEXT, clock_in_ns=False)))
+    counted = TraceExplorer(default_text(with_hits(), replace(CONTEXT, clock_in_ns=False)))
     assert counted.hit(2) == "17284993652609 0"
 
 
@@ -317,7 +317,7 @@ def test_markers_stay_on_one_row_of_the_screen() -> None:
     page = (
         Page().text(0, MARKER, b"two\nlines\x1b[2J\n").text(0, MARKER, b"\xff").event(0, b"\7" * 8)
     )
-    trace = function_text(table(page), CONTEXT)
+    trace = default_text(table(page), CONTEXT)
     assert [line.partition(": ")[2] for line in trace.texts(0, 3)] == [
         "tracing_mark_write: two\\nlines\\x1b[2J",
         "tracing_mark_write: \\xff",
@@ -327,7 +327,7 @@ def test_markers_stay_on_one_row_of_the_screen() -> None:
 
 
 def test_rows_have_their_sites() -> None:
-    trace = TraceExplorer(function_text(sample(), CONTEXT))
+    trace = TraceExplorer(default_text(sample(), CONTEXT))
     assert [trace.site(row) for row in range(4)] == [CLOSE, None, CLOSE, 0]
     assert len(trace) == 4
 
@@ -352,7 +352,7 @@ def test_find_searches_the_lines(
     needle: str, start: int, step: int, options: dict[str, bool], hits: bool
 ) -> None:
     events = with_hits() if hits else sample()
-    trace = function_text(events, replace(CONTEXT, options=TextOptions(**options)))
+    trace = default_text(events, replace(CONTEXT, options=TextOptions(**options)))
     lines = trace.texts(0, 4)
     rows = range(start, 4) if step > 0 else range(start, -1, -1)
     inside = 0 <= start < 4

@@ -1,7 +1,8 @@
-"""Typed fields of a row of the trace; joined, their texts are the kernel's text.
+"""The columns of a trace, and a row as fields in them: joined, their texts are the kernel's text.
 
-Nothing here imports numpy, so that the console can map kinds to colours before
-numpy is loaded.
+Each format of rows (defaultformat.py, latencyformat.py, graphformat.py) makes the fields, and
+header.py the titles above them. Nothing here imports numpy, so that the console can map
+columns to colours before numpy is loaded.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from enum import Enum, auto
 from typing import TypeAlias
 
 
-class FieldKind(Enum):
-    """The meaning of a field."""
+class Column(Enum):
+    """The columns of all formats."""
 
     TASK = auto()
     """Name and pid of a task, with its tgid if the tgid is shown."""
@@ -30,11 +31,11 @@ class FieldKind(Enum):
     FOLD = auto()
     """The text that replaces the rows of a folded call; the kernel has no such field."""
     TEXT = auto()
-    """Anything else."""
+    """Text in no column."""
 
 
-Field: TypeAlias = tuple[FieldKind, str]
-"""The kind of a field, and its text with the spaces around it."""
+Field: TypeAlias = tuple[Column, str]
+"""The column of a field, and its text with the spaces around it."""
 
 Fields: TypeAlias = tuple[Field, ...]
 """The fields of one row, from left to right."""
