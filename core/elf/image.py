@@ -202,7 +202,16 @@ class Image:
             at = places.base_at
             field = (self._loaded if at + size <= len(self._loaded) else self._raw)[at : at + size]
             base = int(self.words(field.tobytes())[0])
+        elif places.placed:
+            base = self._start_of(names.end)
         return names.names, names.kind, places.addresses(base)
+
+    def _start_of(self, place: int) -> int:
+        """Return the address that offset 0 has in the segment with the offset `place`."""
+        for segment in self.segments:
+            if segment.offset <= place < segment.offset + segment.filesz:
+                return segment.address - segment.offset
+        return 0
 
     @cached_property
     def searched_list(self) -> tuple[int, int] | None:

@@ -66,7 +66,7 @@ def package(members: dict[str, bytes]) -> bytes:
     return out
 
 
-def flat(arch: str) -> tuple[bytes, Image]:
+def flat(arch: str, layout: Layout = Layout(pointer=4)) -> tuple[bytes, Image]:  # noqa: B008
     """Return the teaching kernel of `arch` as bytes of memory with kallsyms, and its ELF image.
 
     The port must be one of 32 bits, and little-endian.
@@ -83,5 +83,5 @@ def flat(arch: str) -> tuple[bytes, Image]:
     rows = [row for row in table.by_address.tolist() if table.functions[row]]
     symbols = [(int(table.address[row]), "t", table.names[row]) for row in rows]
     symbols.append((base + len(memory), "T", "_etext"))
-    tables, _ = kallsyms(symbols, symbols[0][0], Layout(pointer=4))
+    tables, _ = kallsyms(symbols, symbols[0][0], layout, base + len(memory))
     return bytes(memory) + tables, image

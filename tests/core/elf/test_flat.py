@@ -14,11 +14,17 @@ from dynftrace.core.ftrace.sites import call_sites
 from dynftrace.core.ftrace.static_sites import read_sites
 
 from ...support.debian import packages
+from ...support.kallsyms_writer import Layout
 from ...support.wrapping import PACKED, flat
 
 
-def test_a_flat_kernel_has_the_sites_of_its_elf_file(tmp_path: Path) -> None:
-    content, image = flat("mipsel")
+@pytest.mark.parametrize(
+    "layout",
+    [Layout(pointer=4), Layout(4, seven=True), Layout(4, seven=True, fixed=True)],
+    ids=("relative_base", "place-relative", "addresses"),
+)
+def test_a_flat_kernel_has_the_sites_of_its_elf_file(layout: Layout, tmp_path: Path) -> None:
+    content, image = flat("mipsel", layout)
     port = arches.load("mipsel")
     path = tmp_path / "vmlinuz"
     path.write_bytes(PACKED["xz"](content))
