@@ -176,14 +176,16 @@ class Image:
         if self.relocatable:
             return self._columns(np.empty(0, self._layouts.symbol), [])
         rows = self._kallsyms()
-        beside = embedded.system_map(self.path)
         self._symbols_from = "kallsyms" if rows is not None else ""
-        if beside is not None and (rows is None or embedded.agree(rows, beside[1])):
-            rows = beside[1]
-            self._symbols_from = beside[0].name
+        beside = embedded.system_map(self.path)
+        listed = rows is not None
+        if beside is not None:
+            every = beside[1] if rows is None else embedded.completed(rows, beside[1])
+            if every is not None:
+                rows, self._symbols_from = every, beside[0].name
         if rows is None:
             return self._columns(np.empty(0, self._layouts.symbol), [])
-        table = embedded.table_of(*rows, self.sections)
+        table = embedded.table_of(*rows, self.sections, listed=listed)
         if not table.functions.any():
             raise self.error(f"the symbols of {self._symbols_from} are not in its code")
         return table

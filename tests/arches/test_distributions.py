@@ -66,6 +66,17 @@ def test_functions_give_right_results(user: User) -> None:
     assert found == user.session.boot.kallsyms.address("schedule")
 
 
+def test_functions_are_named_as_the_kernel_names_them(user: User) -> None:
+    names = user("cat available_filter_functions").splitlines()
+    ips = user.session.boot.ftrace.records.table["ip"].tolist()
+    user("mem alloc symbol 600")
+    # The first sites are where several symbols of the linker script have one address.
+    for row in (*range(20), *range(20, len(names), len(names) // 60)):
+        user(f"call sprint_symbol @symbol {ips[row]:#x}")
+        found = user.buffer("symbol", 600).partition(b"+")[0].decode()
+        assert found == names[row] or names[row].startswith("__ftrace_invalid_address___")
+
+
 def test_buffers_come_back(user: User) -> None:
     user("mem alloc ctx 128; mem alloc digest 32; mem alloc ranges 64; mem alloc text 64")
     state = struct.pack(f"{user.order}8I", *SHA256)

@@ -58,6 +58,13 @@ def test_a_system_map_of_the_same_build_has_more_symbols(tmp_path: Path) -> None
     found = Image.load(path, facts)
     assert found.symbols_from == "System.map-6.1" and len(found.symbols) == len(lines)
     assert found.symbols.address_of("schedule") == table.address_of("schedule")
+    # Of two symbols at one address, Linux shows the first one of kallsyms.
+    start = table.address_of("schedule")
+    beside.write_text("\n".join([f"{start:08x} T Schedule", *lines]) + "\n")
+    found = Image.load(path, facts)
+    assert len(found.symbols) == len(lines) + 1
+    shown = found.symbols.by_address[found.symbols.address[found.symbols.by_address] == start]
+    assert [found.symbols.names[row] for row in shown.tolist()] == ["schedule"]
     # One that moved every function is of another build.
     moved = [f"{int(line[:8], 16) + 4:08x}{line[8:]}" for line in lines]
     beside.write_text("\n".join(moved) + "\n")
