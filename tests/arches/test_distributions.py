@@ -146,6 +146,12 @@ def test_what_needs_hardware_stops_before_it(user: User) -> None:
         assert "cannot run here: `" in done.error and "needs hardware" in done.error
 
 
+def test_code_that_the_boot_would_patch_runs(user: User) -> None:
+    """It asks for random bits, and jumps to code beside the init code if a CPU may have them."""
+    user("mem alloc random 8; call get_random_bytes @random 8")
+    assert any(user.buffer("random", 8))
+
+
 def test_an_allocator_that_is_not_set_up_is_named(user: User) -> None:
     result, remark = user("call __kmalloc 64 0xcc0").splitlines()
     assert result == "__kmalloc = 0x0 (0)"
