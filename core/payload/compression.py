@@ -154,29 +154,34 @@ class Format:
     """A compression: the first bytes of its data, and its decoder."""
 
     name: str
+    magic: bytes
+    """The first bytes, with which all its data begins."""
     start: re.Pattern[bytes]
+    """Matches a few more bytes."""
     stream: Callable[[memoryview], Iterator[bytes]]
     """Returns the unpacked bytes in pieces. Raises `CorruptError` and `MissingError`; data after
     the end of the stream is ignored."""
 
 
 FORMATS = (
-    Format("gzip", re.compile(rb"\x1f\x8b\x08[\x00-\x1f]"), _decoded(_Zlib)),
+    Format("gzip", b"\x1f\x8b\x08", re.compile(rb"\x1f\x8b\x08[\x00-\x1f]"), _decoded(_Zlib)),
     Format(
         "xz",
+        b"\xfd7zXZ",
         re.compile(rb"\xfd7zXZ\x00\x00"),
         _decoded(lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY)),
     ),
-    Format("bzip2", re.compile(rb"BZh[1-9]1AY&SY"), _decoded(bz2.BZ2Decompressor)),
+    Format("bzip2", b"BZh", re.compile(rb"BZh[1-9]1AY&SY"), _decoded(bz2.BZ2Decompressor)),
     # Default properties, a dictionary of 64 kB to 128 MB, and a size that is unknown or below 4 GB.
     Format(
         "lzma",
+        b"\x5d\x00\x00",
         re.compile(rb"\x5d\x00\x00[\x00-\xff][\x00-\x08](?:\xff{8}|[\x00-\xff]{4}\x00{4})", re.S),
         _decoded(lambda: lzma.LZMADecompressor(lzma.FORMAT_ALONE, memlimit=MEMORY)),
     ),
-    Format("zstd", re.compile(rb"\x28\xb5\x2f\xfd"), _zstd),
-    Format("lz4", re.compile(rb"\x02\x21\x4c\x18"), _lz4),
-    Format("lzo", re.compile(rb"\x89LZO\x00\x0d\x0a\x1a\x0a"), _lzo),
+    Format("zstd", b"\x28\xb5\x2f\xfd", re.compile(rb"\x28\xb5\x2f\xfd"), _zstd),
+    Format("lz4", b"\x02\x21\x4c\x18", re.compile(rb"\x02\x21\x4c\x18"), _lz4),
+    Format("lzo", b"\x89LZO", re.compile(rb"\x89LZO\x00\x0d\x0a\x1a\x0a"), _lzo),
 )
 
 

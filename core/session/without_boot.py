@@ -147,9 +147,7 @@ def _fault(boot: Boot, reads: list[Read], ended: _Ended) -> str:
         if target and any(target in _WORD.findall(part) for part in _PLACE.findall(text)):
             return f"{where} uses the pointer in {name}, which is still NULL: {NOT_BOOTED}"
     if ended.address == ended.pc < NEAR:
-        return (
-            f"a call or jump led to {ended.pc:#x}, where no function is: a pointer to one is NULL"
-        )
+        return f"a call or jump led to {ended.pc:#x}: a pointer to a function is NULL"
     if ended.address < NEAR:
         return f"{where} uses a NULL pointer, which it was given or which the boot sets"
     region = boot.machine.memory.region_at(ended.address)

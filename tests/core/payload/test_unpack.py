@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -74,6 +75,16 @@ def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         assert name
     with pytest.raises(ImageError, match="limit is"):
         unpacked(tmp_path, package({"boot/vmlinuz": bytes(3 << 20)}))
+
+
+def test_a_large_file_of_another_kind_is_searched_quickly(tmp_path: Path) -> None:
+    start = process_time()
+    assert unpacked(tmp_path, bytes(48 << 20)) == bytes(48 << 20)
+    assert process_time() - start < 4
+    # The payload is found at the end of one piece, too.
+    packed = PACKED["xz"](KERNEL)
+    for size in ((4 << 20) - 1, 4 << 20):
+        assert unpacked(tmp_path, bytes(size) + packed) == KERNEL
 
 
 def test_a_package_without_a_kernel_says_so(tmp_path: Path) -> None:
