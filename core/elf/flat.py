@@ -80,10 +80,23 @@ def read(path: str, content: Content, facts: FileFacts) -> tuple[Headers, Rows]:
         sites = _sites(facts, loaded, headers)
         found = found or (headers, rows)
         if sites is not None:
-            return _with_exit_code(facts, headers, loaded, sites), rows
+            found = _with_exit_code(facts, headers, loaded, sites), rows
+            break
     if found is None:
         raise ImageError(path, "its data does not say at which address the kernel is linked")
+    _check_end(path, *found)
     return found
+
+
+def _check_end(path: str, headers: Headers, rows: Rows) -> None:
+    """Raise `ImageError` if the kernel's data ends after the end of its file."""
+    segment = headers.segments[0]
+    end = segment.address + segment.filesz
+    last = next((at for name, at in zip(rows[0], rows[2], strict=True) if name == "_edata"), end)
+    if end < last:
+        raise ImageError(
+            path, f"truncated: its data ends at address {last:#x}, but the file ends at {end:#x}"
+        )
 
 
 def _fixed(first: int, word: int, size: int) -> Iterator[tuple[int, int]]:

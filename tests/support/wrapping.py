@@ -66,10 +66,15 @@ def package(members: dict[str, bytes]) -> bytes:
     return out
 
 
-def flat(arch: str, layout: Layout = Layout(pointer=4)) -> tuple[bytes, Image]:  # noqa: B008
+def flat(
+    arch: str,
+    layout: Layout = Layout(pointer=4),  # noqa: B008
+    after: dict[str, int] | None = None,
+) -> tuple[bytes, Image]:
     """Return the teaching kernel of `arch` as bytes of memory with kallsyms, and its ELF image.
 
-    The port must be one of 32 bits, and little-endian.
+    The port must be one of 32 bits, and little-endian. `after` has more symbols, by their
+    distance from the kernel's end.
     """
     image = Image.load(arches.load(arch).images() / "vmlinux.elf", arches.load(arch).facts)
     base = min(segment.address for segment in image.segments)
@@ -83,5 +88,6 @@ def flat(arch: str, layout: Layout = Layout(pointer=4)) -> tuple[bytes, Image]: 
     rows = [row for row in table.by_address.tolist() if table.functions[row]]
     symbols = [(int(table.address[row]), "t", table.names[row]) for row in rows]
     symbols.append((base + len(memory), "T", "_etext"))
+    symbols += [(base + len(memory) + at, "D", name) for name, at in (after or {}).items()]
     tables, _ = kallsyms(symbols, symbols[0][0], layout, base + len(memory))
     return bytes(memory) + tables, image

@@ -73,6 +73,16 @@ def test_a_system_map_of_the_same_build_has_more_symbols(tmp_path: Path) -> None
     assert Image.load(path, facts).symbols_from == "kallsyms"
 
 
+def test_a_flat_kernel_without_all_its_data_is_refused(tmp_path: Path) -> None:
+    content, _ = flat("mipsel", after={"_edata": 1 << 20})
+    path = tmp_path / "vmlinuz"
+    path.write_bytes(content + bytes(1 << 20))
+    Image.load(path, arches.load("mipsel").facts)
+    path.write_bytes(content)
+    with pytest.raises(ImageError, match=r"truncated: its data ends at address 0x8.*, but the"):
+        Image.load(path, arches.load("mipsel").facts)
+
+
 def test_flat_memory_without_symbols_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "vmlinuz"
     path.write_bytes(flat("mipsel")[0][: 1 << 15])
