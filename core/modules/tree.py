@@ -53,7 +53,8 @@ class ModuleTree:
     def beside(cls, kernel: Path) -> ModuleTree | None:
         """Return the tree of `kernel`, or None.
 
-        It is installed as boot/vmlinuz-RELEASE, or in its tree, lib/modules/RELEASE/vmlinuz. If `kernel` is a package, it is the tree in that package.
+        `kernel` is installed as boot/vmlinuz-RELEASE, or in its tree, lib/modules/RELEASE/vmlinuz.
+        The tree of a package is the one in it.
         """
         if is_package(kernel):
             return PackageTree(kernel)
