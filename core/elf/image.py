@@ -183,6 +183,8 @@ class Image:
             every = beside[1] if rows is None else embedded.completed(rows, beside[1])
             if every is not None:
                 rows, self._symbols_from = every, beside[0].name
+            else:
+                self._symbols_from = f"kallsyms, since {beside[0].name} is of another build"
         if rows is None:
             return self._columns(np.empty(0, self._layouts.symbol), [])
         table = embedded.table_of(*rows, self.sections, listed=listed)
