@@ -124,8 +124,8 @@ def test_modules_may_be_packed(tmp_path: Path) -> None:
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    packed = PACKED["zstd"](KERNEL), PACKED["lz4"](KERNEL)
-    for name, content in zip(("zstandard", "cramjam"), packed, strict=True):
+    packed = (PACKED[name](KERNEL) for name in ("zstd", "lz4", "lzo"))
+    for name, content in zip(("zstandard", "cramjam", "lzallright"), packed, strict=True):
         monkeypatch.setitem(sys.modules, name, None)
         with pytest.raises(ImageError, match=rf"needs the package {name}: pip install"):
             unpacked(tmp_path, bzimage(content))
