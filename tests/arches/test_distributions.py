@@ -157,3 +157,13 @@ def test_an_allocator_that_is_not_set_up_is_named(user: User) -> None:
     assert result == "__kmalloc = 0x0 (0)"
     assert remark.startswith("kmalloc_slab+") and "has read 0 from" in remark
     assert user('call strcmp "a" "b"').count("\n") == 1, "nothing is missing there"
+
+
+def test_a_stack_protector_is_not_taken_for_a_missing_pointer(user: User) -> None:
+    user("modprobe libcrc32c")
+    error = user.shell.execute('call crc32c 0 "123456789" 9').error
+    assert "crypto_shash_update+" in error and "uses a NULL pointer, which it was given" in error
+    user("mem alloc sum 32")
+    # Where kallsyms have data, constants are no words that a boot may set.
+    said = user('call sha256 "abc" 3 @sum')
+    assert "padding" not in said
