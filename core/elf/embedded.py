@@ -62,10 +62,21 @@ def system_map(kernel: Path) -> tuple[Path, Rows] | None:
     return path, (names, kind, address)
 
 
-def agree(known: Rows, rows: Rows) -> bool:
-    """Return whether `rows` has each symbol of `known` at the same address."""
-    there = set(zip(rows[0], rows[2].tolist(), strict=True))
-    return all(each in there for each in zip(known[0], known[2].tolist(), strict=True))
+def completed(known: Rows, rows: Rows) -> Rows | None:
+    """Return `known`, the symbols of kallsyms, and after them the other symbols of `rows`.
+
+    None if `rows` does not have each symbol of `known` at the same address.
+    """
+    first = dict.fromkeys(zip(known[0], known[2].tolist(), strict=True))
+    every = list(zip(rows[0], rows[2].tolist(), strict=True))
+    if not first.keys() <= set(every):
+        return None
+    new = [row for row, each in enumerate(every) if each not in first]
+    return (
+        [*known[0], *(rows[0][row] for row in new)],
+        np.concatenate((known[1], rows[1][new])),
+        np.concatenate((known[2], rows[2][new])),
+    )
 
 
 def table_of(
@@ -73,8 +84,13 @@ def table_of(
     kind: NDArray[np.uint8],
     address: NDArray[np.uint64],
     sections: Sequence[Section],
+    *,
+    listed: bool,
 ) -> SymbolTable:
-    """Return a table of n symbols that have a letter of nm as `kind`, and no size."""
+    """Return a table of n symbols that have a letter of nm as `kind`, and no size.
+
+    With `listed`, they are in the order of kallsyms.
+    """
     # The first range is empty, for symbols outside all sections.
     loaded = sorted((s for s in sections if s.loaded), key=lambda each: each.address)
     start = np.array([0, *(s.address for s in loaded)], np.uint64)
@@ -99,4 +115,5 @@ def table_of(
         shndx=np.full(len(names), SHN_ABS, np.uint16),
         limit=np.where(inside, end[row], 0).astype(np.uint64),
         text=inside & code[row],
+        listed=listed,
     )

@@ -37,6 +37,12 @@ _STEP, _STEPS = 1 << 15, 64
 _BSS = 16 << 20
 """Bytes of the kernel after the end of the file, if the data does not say."""
 
+_SAMPLE, _VOTERS = 1 << 17, 1 << 12
+"""Words looked at, and distinct ones of them that are used, to find the link address."""
+
+_ELECTED = 4
+"""Link addresses found in that way that are tried."""
+
 _FEWEST = 256
 """Minimum number of relocations in a table that is accepted."""
 
@@ -57,7 +63,12 @@ def read(path: str, content: Content, facts: FileFacts) -> tuple[Headers, Rows]:
         field = raw[places.base_at : places.base_at + size].tobytes()
         word = int.from_bytes(field, "little" if facts.byteorder == "little" else "big")
     table = _relative(facts, raw)
-    tries = _movable(raw, facts, table, places.base_at) if table else _fixed(word, len(raw))
+    if places.placed:
+        tries = _pointed(_pointers(raw, facts, table), places.offset, len(raw))
+    elif table:
+        tries = _movable(raw, facts, table, places.base_at)
+    else:
+        tries = _fixed(int(places.addresses(word)[0]), word, len(raw))
     found: tuple[Headers, Rows] | None = None
     for base, first in tries:
         rows = names.names, names.kind, places.addresses(first)
@@ -69,20 +80,76 @@ def read(path: str, content: Content, facts: FileFacts) -> tuple[Headers, Rows]:
         sites = _sites(facts, loaded, headers)
         found = found or (headers, rows)
         if sites is not None:
-            return _with_exit_code(facts, headers, loaded, sites), rows
+            found = _with_exit_code(facts, headers, loaded, sites), rows
+            break
     if found is None:
         raise ImageError(path, "its data does not say at which address the kernel is linked")
+    _check_end(path, *found)
     return found
 
 
-def _fixed(word: int, size: int) -> Iterator[tuple[int, int]]:
-    """Yield link address and relative_base for a kernel whose relative_base is `word`."""
+def _check_end(path: str, headers: Headers, rows: Rows) -> None:
+    """Raise `ImageError` if the kernel's data ends after the end of its file."""
+    segment = headers.segments[0]
+    end = segment.address + segment.filesz
+    last = next((at for name, at in zip(rows[0], rows[2], strict=True) if name == "_edata"), end)
+    if end < last:
+        raise ImageError(
+            path, f"truncated: its data ends at address {last:#x}, but the file ends at {end:#x}"
+        )
+
+
+def _fixed(first: int, word: int, size: int) -> Iterator[tuple[int, int]]:
+    """Yield link address and relative_base for a kernel whose relative_base is `word`.
+
+    `first` is the address of its first symbol.
+    """
     # Some kernels begin with code that has no symbols, up to the next megabyte.
-    rounded = [word // unit * unit for unit in _ROUND]
-    below = [word - step * _STEP for step in range(1, _STEPS)]
+    rounded = [first // unit * unit for unit in _ROUND]
+    below = [first - step * _STEP for step in range(1, _STEPS)]
     for base in dict.fromkeys([*rounded, *below]):
-        if base > 0 and word - base < size:
+        if base > 0 and first - base < size:
             yield base, word
+
+
+def _pointers(
+    raw: NDArray[np.uint8], facts: FileFacts, table: tuple[int, int] | None
+) -> NDArray[np.uint64]:
+    """Return some of the distinct words of the kernel that may be pointers."""
+    layouts = elf.layouts(facts.pointer_size, facts.byteorder)
+    if table is not None:
+        rows = raw[table[0] : table[0] + table[1]].view(layouts.rela)
+        words = rows["addend"].astype(np.int64).view(np.uint64)
+    else:
+        words = raw[: len(raw) // facts.pointer_size * facts.pointer_size].view(layouts.word)
+    words = words[words >= len(raw)]
+    found = np.unique(words[:: len(words) // _SAMPLE + 1]).astype(np.uint64)
+    return found[:: len(found) // _VOTERS + 1]
+
+
+def _pointed(
+    pointers: NDArray[np.uint64], offsets: NDArray[np.int64], size: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the link addresses, each one twice, at which most of `pointers` lead to a symbol.
+
+    `offsets` has the place of each symbol in the file, which has `size` bytes. Each pointer votes
+    for the link addresses that put a symbol where it leads. Instructions resemble pointers, but
+    few of those that would lead into the kernel then lead to a symbol.
+    """
+    page = np.uint64(PAGE)
+    starts = np.unique(offsets).view(np.uint64)
+    starts = starts[np.argsort(starts % page, kind="stable")]
+    first, last = (
+        np.searchsorted(starts % page, pointers % page, side) for side in ("left", "right")
+    )
+    counts = last - first
+    shift = np.repeat(first - (np.cumsum(counts) - counts), counts)
+    found = np.repeat(pointers, counts) - starts[np.arange(len(shift)) + shift]
+    base, votes = np.unique(found[found < np.uint64(2**64 - size)], return_counts=True)
+    low, high = (np.searchsorted(pointers, base + np.uint64(end)) for end in (0, size))
+    score = votes * votes / np.maximum(high - low, 1)
+    for row in np.argsort(-score, kind="stable")[:_ELECTED].tolist():
+        yield int(base[row]), int(base[row])
 
 
 def _movable(

@@ -176,14 +176,18 @@ class Image:
         if self.relocatable:
             return self._columns(np.empty(0, self._layouts.symbol), [])
         rows = self._kallsyms()
-        beside = embedded.system_map(self.path)
         self._symbols_from = "kallsyms" if rows is not None else ""
-        if beside is not None and (rows is None or embedded.agree(rows, beside[1])):
-            rows = beside[1]
-            self._symbols_from = beside[0].name
+        beside = embedded.system_map(self.path)
+        listed = rows is not None
+        if beside is not None:
+            every = beside[1] if rows is None else embedded.completed(rows, beside[1])
+            if every is not None:
+                rows, self._symbols_from = every, beside[0].name
+            else:
+                self._symbols_from = f"kallsyms, since {beside[0].name} is of another build"
         if rows is None:
             return self._columns(np.empty(0, self._layouts.symbol), [])
-        table = embedded.table_of(*rows, self.sections)
+        table = embedded.table_of(*rows, self.sections, listed=listed)
         if not table.functions.any():
             raise self.error(f"the symbols of {self._symbols_from} are not in its code")
         return table
@@ -202,7 +206,16 @@ class Image:
             at = places.base_at
             field = (self._loaded if at + size <= len(self._loaded) else self._raw)[at : at + size]
             base = int(self.words(field.tobytes())[0])
+        elif places.placed:
+            base = self._start_of(names.end)
         return names.names, names.kind, places.addresses(base)
+
+    def _start_of(self, place: int) -> int:
+        """Return the address that offset 0 has in the segment with the offset `place`."""
+        for segment in self.segments:
+            if segment.offset <= place < segment.offset + segment.filesz:
+                return segment.address - segment.offset
+        return 0
 
     @cached_property
     def searched_list(self) -> tuple[int, int] | None:

@@ -9,12 +9,14 @@ fits the sizes of all other tables, and all names are read to prove it.
 
     up to 6.3    offsets, relative_base, num_syms, names, markers, [seqs], tokens, index
     from 6.4     num_syms, names, markers, tokens, index, offsets, relative_base, [seqs]
+    from 7.0     num_syms, names, markers, tokens, index, offsets, seqs
 
 An address is its offset plus relative_base. In a kernel whose per-CPU variables are linked at 0,
 an offset that is not negative is an absolute address, and others count down from
-relative_base - 1. Kernels before 4.6 have addresses instead of offsets.
+relative_base - 1. From 7.0 on, an offset counts from its own place. Kernels before 4.6 have
+addresses instead of offsets, and so do 32-bit kernels from 7.0 on that cannot be moved.
 
-Source: scripts/kallsyms.c and kernel/kallsyms.c of Linux 4.20 to 6.12.
+Source: scripts/kallsyms.c and kernel/kallsyms.c of Linux 4.20 to 7.2.
 """
 
 from __future__ import annotations
@@ -51,6 +53,9 @@ _TRIED = 512
 _NAME = 512
 """Limit for a name, in bytes (KSYM_NAME_LEN)."""
 
+_ENTRY = 4
+"""Bytes of an offset."""
+
 
 @dataclass(frozen=True, slots=True)
 class Names:
@@ -72,22 +77,25 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The addresses of n symbols, as far as they are known without relative_base.
+    """The addresses of n symbols, as far as they are known without their base.
 
-    `offset` has shape (n,). `base_at` is the offset of the word relative_base in the data; None
-    if `offset` has addresses.
+    `offset` has shape (n,). `base_at` is the offset of the word relative_base in the data, or None
+    without it. Then `offset` has offsets in the data if `placed`, and addresses otherwise.
     """
 
     offset: NDArray[np.int64]
     base_at: int | None
     pointer_size: int
+    placed: bool = False
 
     def addresses(self, base: int) -> NDArray[np.uint64]:
-        """Return the address of each symbol, if relative_base is `base`."""
-        if self.base_at is None:
-            return self.offset.view(np.uint64)
+        """Return the address of each symbol, if relative_base or the data's start is `base`."""
         mask = np.uint64(2 ** (8 * self.pointer_size) - 1)
         start, offset = np.uint64(base), self.offset.view(np.uint64)
+        if self.placed:
+            return (start + offset) & mask
+        if self.base_at is None:
+            return offset
         signed = self.offset.astype(np.int32).astype(np.int64)
         if self.pointer_size == 8 and (signed < 0).any():
             down = start - np.uint64(1) - signed.view(np.uint64)
@@ -258,7 +266,18 @@ def find_places(
             continue
         offset = raw[at : at + 4 * count].view(np.dtype(order + "u4")).astype(np.int64)
         place = Places(offset, base, pointer_size)
-        if _ascending(place):
+        # Without per-CPU variables at 0, the first symbol is at relative_base.
+        if _ascending(place) and (not offset[0] or pointer_size == 8):
+            return place
+    at = _up(names.end, _ENTRY)
+    if at + _ENTRY * count <= len(raw):
+        entry = raw[at : at + _ENTRY * count].view(np.dtype(order + "i4")).astype(np.int64)
+        own = at + _ENTRY * np.arange(count, dtype=np.int64)
+        place = Places(entry + own, None, pointer_size, placed=True)
+        if 0 <= place.offset[0] < len(raw) and _ascending(place):
+            return place
+        place = Places(entry & 0xFFFF_FFFF, None, pointer_size)
+        if pointer_size == _ENTRY and _ascending(place):
             return place
     at = names.count_at - _up(pointer_size * count, align)
     if at < 0:

@@ -66,6 +66,8 @@ class SymbolTable:
     limit: NDArray[np.uint64]
     text: NDArray[np.bool_]
     """Whether the symbol's section contains code."""
+    listed: bool = False
+    """Whether the order is that of kallsyms: Linux shows the first symbol at an address."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -129,18 +131,27 @@ class SymbolTable:
     def by_address(self) -> NDArray[np.intp]:
         """Rows sorted by address, one symbol for each address.
 
-        Of several symbols at one address, functions win over data, those of type FUNC over
-        plain labels, global over local ones, those with fewer leading underscores, and then
-        the first in the file.
+        Of several symbols at one address, the first one of kallsyms wins. In other tables,
+        functions win over data, those of type FUNC over plain labels, global over local ones, those
+        with fewer leading underscores, and then the first in the file.
         """
         rows = np.flatnonzero(self.defined)
+        rows = rows[self._order(rows)]
+        first = np.ones(len(rows), np.bool_)
+        first[1:] = self.address[rows[1:]] != self.address[rows[:-1]]
+        return rows[first]
+
+    def _order(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the order of `rows` by address, with the symbol to show first."""
+        if self.listed:
+            return np.argsort(self.address[rows], kind="stable")
         names = self.names
         underscores = np.fromiter(
             (len(name) - len(name.lstrip("_")) for name in map(names.__getitem__, rows.tolist())),
             np.int64,
             len(rows),
         )
-        order = np.lexsort(
+        return np.lexsort(
             (
                 underscores,
                 self.binding[rows] != STB_GLOBAL,
@@ -149,10 +160,6 @@ class SymbolTable:
                 self.address[rows],
             )
         )
-        rows = rows[order]
-        first = np.ones(len(rows), np.bool_)
-        first[1:] = self.address[rows[1:]] != self.address[rows[:-1]]
-        return rows[first]
 
 
 def special(shndx: NDArray[np.uint16]) -> NDArray[np.bool_]:

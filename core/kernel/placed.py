@@ -7,6 +7,7 @@ begins with. Linux loads it by its physical address; its virtual one is `__per_c
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..elf.headers import Segment
@@ -39,11 +40,8 @@ def address_of(image: Image, segment: Segment) -> int:
 def spans(image: Image) -> list[Span]:
     """Return the pages that the segments of `image` touch, by address; none overlap."""
     found: list[Span] = []
-    placed = [(address_of(image, each), each) for each in image.segments if each.memsz]
-    for address, segment in sorted(placed, key=lambda each: each[0]):
-        start = address // PAGE_SIZE * PAGE_SIZE
-        end = -(-(address + segment.memsz) // PAGE_SIZE) * PAGE_SIZE
-        code, data = segment.executable, segment.writable
+    placed = [piece for each in image.segments if each.memsz for piece in _pieces(image, each)]
+    for start, end, code, data in sorted(placed):
         last = found[-1] if found else None
         same = last is not None and (last.end, last.executable, last.writable) == (
             start,
@@ -56,3 +54,35 @@ def spans(image: Image) -> list[Span]:
         else:
             found.append(Span(start, end, code, data))
     return found
+
+
+def _pieces(image: Image, segment: Segment) -> Iterator[tuple[int, int, bool, bool]]:
+    """Yield start, end, and whether code and data are there, of the pages of `segment`.
+
+    Some kernels have their init code in a segment of data, and make it executable as they boot.
+    Such a segment is cut where its sections with code begin and end.
+    """
+    address = address_of(image, segment)
+    at, last = _pages(address, segment.memsz)
+    code = [
+        _pages(section.address - segment.address + address, section.size)
+        for section in image.sections
+        if section.loaded
+        and section.executable
+        and section.size
+        and segment.address <= section.address
+        and section.end <= segment.address + segment.memsz
+    ]
+    for start, end in [] if segment.executable else sorted(code):
+        if at < start:
+            yield at, start, False, segment.writable
+        if at < end:
+            yield max(at, start), end, True, segment.writable
+            at = end
+    if at < last:
+        yield at, last, segment.executable, segment.writable
+
+
+def _pages(start: int, size: int) -> tuple[int, int]:
+    """Return start and end of the pages that contain [start, start + size)."""
+    return start // PAGE_SIZE * PAGE_SIZE, -(-(start + size) // PAGE_SIZE) * PAGE_SIZE

@@ -51,12 +51,15 @@ class ModuleTree:
 
     @classmethod
     def beside(cls, kernel: Path) -> ModuleTree | None:
-        """Return the tree of `kernel`, installed as boot/vmlinuz-RELEASE, or None.
+        """Return the tree of `kernel`, or None.
 
-        If `kernel` is a package, it is the tree in that package.
+        `kernel` is installed as boot/vmlinuz-RELEASE, or in its tree, lib/modules/RELEASE/vmlinuz.
+        The tree of a package is the one in it.
         """
         if is_package(kernel):
             return PackageTree(kernel)
+        if kernel.absolute().parent.parent.name == "modules":
+            return cls(kernel.absolute().parent)
         _, dash, release = kernel.name.partition("-")
         top = kernel.absolute().parent.parent / "lib" / "modules" / release
         return cls(top) if dash and top.is_dir() else None

@@ -5,7 +5,7 @@ few megabytes, so that a reader can stop at any time, and no decoder may use mor
 `MEMORY` bytes for itself.
 
 Sources: RFC 1952 (gzip), the .xz file format 1.2, RFC 8878 (zstd), lz4_Frame_format.md for the
-legacy frame, which the kernel's build writes.
+legacy frame, which the kernel's build writes; lib/decompress_unlzo.c of Linux for lzop's format.
 """
 
 from __future__ import annotations
@@ -30,6 +30,14 @@ stand for 128 kB."""
 
 _LZ4_BLOCK = 8 << 20
 """Bytes in a full block of a legacy LZ4 frame."""
+
+_LZOP_BLOCK = 64 << 20
+"""Limit for a block of lzop data, in bytes; lzop makes blocks of 256 kB."""
+
+_LZOP_UNPACKED, _LZOP_PACKED = (0x1, 0x100), (0x2, 0x200)
+"""Flags of lzop data with checksums of the unpacked and the packed bytes of each block."""
+
+_LZOP_FILTER = 0x800
 
 
 class CorruptError(Exception):
@@ -141,8 +149,49 @@ def _lz4(data: memoryview) -> Iterator[bytes]:
 
 
 def _lzo(data: memoryview) -> Iterator[bytes]:
-    raise MissingError("LZO is not supported: unpack it with lzop -d")
-    yield b""
+    try:
+        from lzallright import InputNotConsumed, LZOCompressor, LZOError
+    except ImportError as error:
+        raise MissingError(_needs("LZO", "lzallright")) from error
+    flags, at = _lzop_header(data)
+    unpacked_sums = sum(4 for flag in _LZOP_UNPACKED if flags & flag)
+    packed_sums = sum(4 for flag in _LZOP_PACKED if flags & flag)
+    while size := _number(data, at):
+        packed = _number(data, at + 4)
+        if not 0 < packed <= size <= _LZOP_BLOCK:
+            raise CorruptError(f"a block of {packed} bytes claims to have {size}")
+        start = at + 8 + unpacked_sums + (packed_sums if packed < size else 0)
+        at = start + packed
+        if at > len(data):
+            raise CorruptError("it ends too early")
+        block = bytes(data[start:at])
+        if packed < size:
+            try:
+                block = LZOCompressor.decompress(block, size)
+            except (LZOError, InputNotConsumed) as error:
+                raise CorruptError(f"an LZO block of {packed} bytes is invalid") from error
+        if len(block) != size:
+            raise CorruptError(f"an LZO block has {len(block)} bytes instead of {size}")
+        yield block
+
+
+def _lzop_header(data: memoryview) -> tuple[int, int]:
+    """Return the flags of lzop data, and the offset of its first block."""
+    version = _number(data, 9, 2)
+    new = version >= 0x940  # which has the version needed to unpack, the level and a longer time
+    at = 9 + (6 if new else 4) + (2 if new else 1)
+    flags = _number(data, at)
+    if flags & _LZOP_FILTER:
+        raise CorruptError("it has a filter, which is not supported")
+    at += 4 + (12 if new else 8)
+    return flags, at + 1 + _number(data, at, 1) + 4
+
+
+def _number(data: memoryview, at: int, size: int = 4) -> int:
+    """Return the big-endian number of `size` bytes at `at`. Raises `CorruptError`."""
+    if at + size > len(data):
+        raise CorruptError("it ends too early")
+    return int.from_bytes(data[at : at + size], "big")
 
 
 def _needs(format: str, package: str) -> str:
@@ -154,29 +203,34 @@ class Format:
     """A compression: the first bytes of its data, and its decoder."""
 
     name: str
+    magic: bytes
+    """The first bytes, with which all its data begins."""
     start: re.Pattern[bytes]
+    """Matches a few more bytes."""
     stream: Callable[[memoryview], Iterator[bytes]]
     """Returns the unpacked bytes in pieces. Raises `CorruptError` and `MissingError`; data after
     the end of the stream is ignored."""
 
 
 FORMATS = (
-    Format("gzip", re.compile(rb"\x1f\x8b\x08[\x00-\x1f]"), _decoded(_Zlib)),
+    Format("gzip", b"\x1f\x8b\x08", re.compile(rb"\x1f\x8b\x08[\x00-\x1f]"), _decoded(_Zlib)),
     Format(
         "xz",
+        b"\xfd7zXZ",
         re.compile(rb"\xfd7zXZ\x00\x00"),
         _decoded(lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY)),
     ),
-    Format("bzip2", re.compile(rb"BZh[1-9]1AY&SY"), _decoded(bz2.BZ2Decompressor)),
+    Format("bzip2", b"BZh", re.compile(rb"BZh[1-9]1AY&SY"), _decoded(bz2.BZ2Decompressor)),
     # Default properties, a dictionary of 64 kB to 128 MB, and a size that is unknown or below 4 GB.
     Format(
         "lzma",
+        b"\x5d\x00\x00",
         re.compile(rb"\x5d\x00\x00[\x00-\xff][\x00-\x08](?:\xff{8}|[\x00-\xff]{4}\x00{4})", re.S),
         _decoded(lambda: lzma.LZMADecompressor(lzma.FORMAT_ALONE, memlimit=MEMORY)),
     ),
-    Format("zstd", re.compile(rb"\x28\xb5\x2f\xfd"), _zstd),
-    Format("lz4", re.compile(rb"\x02\x21\x4c\x18"), _lz4),
-    Format("lzo", re.compile(rb"\x89LZO\x00\x0d\x0a\x1a\x0a"), _lzo),
+    Format("zstd", b"\x28\xb5\x2f\xfd", re.compile(rb"\x28\xb5\x2f\xfd"), _zstd),
+    Format("lz4", b"\x02\x21\x4c\x18", re.compile(rb"\x02\x21\x4c\x18"), _lz4),
+    Format("lzo", b"\x89LZO", re.compile(rb"\x89LZO\x00\x0d\x0a\x1a\x0a"), _lzo),
 )
 
 

@@ -38,7 +38,9 @@ def kernel_in(package: memoryview, limit: int) -> tuple[str, bytearray]:
             if size > limit:
                 raise CorruptError(f"its kernel has {size:#x} bytes; the limit is {limit:#x}")
             return name.decode("utf-8", "replace").removeprefix("./"), content()
-    raise CorruptError("there is no kernel in the package")
+    raise CorruptError(
+        "there is no kernel in the package: Debian's is in linux-image-*, or in linux-binary-*"
+    )
 
 
 def modules_in(

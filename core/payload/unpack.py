@@ -12,12 +12,13 @@ first bytes, as scripts/extract-vmlinux does.
 
 from __future__ import annotations
 
+import heapq
 import mmap
 import os
-import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from ..errors import ImageError
@@ -45,6 +46,9 @@ _WRAPPERS = 4
 
 _TRIED = 32
 """Maximum number of places tried as the start of a payload."""
+
+_PIECE = 4 << 20
+"""Bytes searched for the start of a payload at a time."""
 
 _REAL = 1 << 16
 """Minimum bytes that a payload unpacks to; a smaller one is a false match."""
@@ -233,11 +237,22 @@ def _booted(path: str, view: memoryview) -> tuple[str, bytearray]:
 
 def _starts(content: bytes | bytearray | mmap.mmap) -> Iterator[tuple[int, Format]]:
     """Yield places at which compressed data may begin, ascending."""
-    every = re.compile(b"|".join(b"(" + each.start.pattern + b")" for each in FORMATS), re.S)
-    for count, match in enumerate(every.finditer(content)):
-        if count == _TRIED:
-            break
-        yield match.start(), FORMATS[(match.lastindex or 1) - 1]
+    # A regular expression for all formats would take minutes for a large file of another kind.
+    every = (_places(content, number, each) for number, each in enumerate(FORMATS))
+    for at, number in islice(heapq.merge(*every), _TRIED):
+        yield at, FORMATS[number]
+
+
+def _places(
+    content: bytes | bytearray | mmap.mmap, number: int, format: Format
+) -> Iterator[tuple[int, int]]:
+    """Yield places at which data of `format` may begin, ascending, each with `number`."""
+    more = len(format.magic) - 1
+    for first in range(0, len(content), _PIECE):
+        piece, at = bytes(content[first : first + _PIECE + more]), -1
+        while (at := piece.find(format.magic, at + 1)) >= 0:
+            if format.start.match(content, first + at):
+                yield first + at, number
 
 
 def _searched(
@@ -247,6 +262,8 @@ def _searched(
 
     Raises `ImageError` if what looks like the payload cannot be unpacked.
     """
+    if len(content) > LIMIT:
+        return None
     view, left = memoryview(content), LIMIT
     why: ImageError | None = None
     for at, format in _starts(content):

@@ -45,6 +45,12 @@ LAST = 20_000
 ERRNOS = 4095
 """Largest errno; a function that fails returns its negative, or NULL."""
 
+RODATA = "__start_rodata", "__start_ro_after_init"
+"""Symbols around the kernel's constants."""
+
+GUARD = "__stack_chk_guard"
+"""The word that a stack protector saves and compares, if it is one for all tasks."""
+
 _SAVED = 4
 """Instructions after a load in which a function saves its value on the stack."""
 
@@ -146,6 +152,8 @@ def _fault(boot: Boot, reads: list[Read], ended: _Ended) -> str:
         target = _target(boot, read.pc)
         if target and any(target in _WORD.findall(part) for part in _PLACE.findall(text)):
             return f"{where} uses the pointer in {name}, which is still NULL: {NOT_BOOTED}"
+    if ended.address == ended.pc < NEAR:
+        return f"a call or jump led to {ended.pc:#x}: a pointer to a function is NULL"
     if ended.address < NEAR:
         return f"{where} uses a NULL pointer, which it was given or which the boot sets"
     region = boot.machine.memory.region_at(ended.address)
@@ -164,8 +172,9 @@ def _missed(boot: Boot, reads: list[Read]) -> str:
 
 
 def _nulls(boot: Boot, reads: list[Read]) -> list[Read]:
-    """Return the reads of NULL from the kernel's data, without those of a stack protector."""
+    """Return the reads of NULL from data that a boot may set, but not of a stack protector."""
     size, area = boot.port.facts.pointer_size, boot.port.facts.map
+    start, end = (boot.image.symbols.address_of(name) or 0 for name in RODATA)
     found = [
         read
         for read in reads
@@ -173,6 +182,8 @@ def _nulls(boot: Boot, reads: list[Read]) -> list[Read]:
         and read.size == size
         and not area.tracer <= read.pc < area.tracer + TRACER_SIZE
         and not area.host_stack <= read.address < area.host_stack + CALLS
+        and not start <= read.address < end
+        and read.address != boot.modules.exported.get(GUARD)
     ]
     by_address: dict[int, set[int]] = {}
     for read in found:

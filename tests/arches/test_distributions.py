@@ -66,6 +66,17 @@ def test_functions_give_right_results(user: User) -> None:
     assert found == user.session.boot.kallsyms.address("schedule")
 
 
+def test_functions_are_named_as_the_kernel_names_them(user: User) -> None:
+    names = user("cat available_filter_functions").splitlines()
+    ips = user.session.boot.ftrace.records.table["ip"].tolist()
+    user("mem alloc symbol 600")
+    # The first sites are where several symbols of the linker script have one address.
+    for row in (*range(20), *range(20, len(names), len(names) // 60)):
+        user(f"call sprint_symbol @symbol {ips[row]:#x}")
+        found = user.buffer("symbol", 600).partition(b"+")[0].decode()
+        assert found == names[row] or names[row].startswith("__ftrace_invalid_address___")
+
+
 def test_buffers_come_back(user: User) -> None:
     user("mem alloc ctx 128; mem alloc digest 32; mem alloc ranges 64; mem alloc text 64")
     state = struct.pack(f"{user.order}8I", *SHA256)
@@ -135,8 +146,24 @@ def test_what_needs_hardware_stops_before_it(user: User) -> None:
         assert "cannot run here: `" in done.error and "needs hardware" in done.error
 
 
+def test_code_that_the_boot_would_patch_runs(user: User) -> None:
+    """It asks for random bits, and jumps to code beside the init code if a CPU may have them."""
+    user("mem alloc random 8; call get_random_bytes @random 8")
+    assert any(user.buffer("random", 8))
+
+
 def test_an_allocator_that_is_not_set_up_is_named(user: User) -> None:
     result, remark = user("call __kmalloc 64 0xcc0").splitlines()
     assert result == "__kmalloc = 0x0 (0)"
     assert remark.startswith("kmalloc_slab+") and "has read 0 from" in remark
     assert user('call strcmp "a" "b"').count("\n") == 1, "nothing is missing there"
+
+
+def test_a_stack_protector_is_not_taken_for_a_missing_pointer(user: User) -> None:
+    user("modprobe libcrc32c")
+    error = user.shell.execute('call crc32c 0 "123456789" 9').error
+    assert "crypto_shash_update+" in error and "uses a NULL pointer, which it was given" in error
+    user("mem alloc sum 32")
+    # Where kallsyms have data, constants are no words that a boot may set.
+    said = user('call sha256 "abc" 3 @sum')
+    assert "padding" not in said

@@ -14,6 +14,7 @@ from dynftrace.core.ftrace.static_sites import read_sites
 from dynftrace.core.modules.tree import ModuleTree
 
 from ..support import wrapping
+from ..support.kallsyms_writer import Layout
 from .kind import Case, Wrong, written
 
 BOMB = 64 << 20
@@ -31,6 +32,8 @@ def whole(name: str) -> bytes:
         return wrapping.bzimage(wrapping.PACKED["gzip"](bytes(BOMB) * 5))
     if name == "flat":
         return wrapping.flat("mipsel")[0]
+    if name == "flat of 7.0":
+        return wrapping.flat("mipsel", Layout(4, seven=True))[0]
     images = arches.load("x86_64").images()
     kernel = (images / "vmlinux.elf").read_bytes()
     if name == "package":
@@ -43,7 +46,7 @@ def whole(name: str) -> bytes:
 
 
 NAMES = (
-    *("flat", "flat", "flat", "package", "package"),
+    *("flat", "flat", "flat of 7.0", "flat of 7.0", "package", "package"),
     *wrapping.PACKED,
     *(f"boot {name}" for name in wrapping.PACKED),
 )
@@ -89,7 +92,7 @@ class Payload:
             with suppress(DynftraceError):
                 tree = ModuleTree.beside(path)
                 Image.load(tree.path(MODULE), arches.load("x86_64").facts) if tree else None
-        flat = "(flat)" in case.about
+        flat = "(flat" in case.about
         reader = arches.reader(str(path), "mipsel" if flat else None)
         image = Image.load(path, reader.facts)
         table = read_sites(reader, image)

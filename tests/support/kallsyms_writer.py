@@ -17,6 +17,10 @@ class Layout:
     seqs: bool = True
     percpu: bool = False
     """Offsets that are not negative are absolute."""
+    seven: bool = False
+    """As since Linux 7.0: after the index, without relative_base."""
+    fixed: bool = False
+    """Addresses, instead of distances from each entry."""
 
 
 def tokens() -> tuple[bytes, bytes, dict[bytes, int]]:
@@ -34,9 +38,14 @@ def tokens() -> tuple[bytes, bytes, dict[bytes, int]]:
     return table, index, {word: code for code, word in enumerate(words)}  # type: ignore[return-value]
 
 
-def kallsyms(symbols: list[tuple[int, str, str]], base: int, layout: Layout) -> tuple[bytes, int]:
-    """Return the tables of `symbols` (address, letter, name), and where relative_base is."""
-    order, align = layout.order, layout.pointer
+def kallsyms(
+    symbols: list[tuple[int, str, str]], base: int, layout: Layout, place: int = 0
+) -> tuple[bytes, int]:
+    """Return the tables of `symbols` (address, letter, name), and where relative_base is.
+
+    The tables will be at the address `place`.
+    """
+    order, align = layout.order, 4 if layout.seven else layout.pointer
     table, index, codes = tokens()
 
     def aligned(data: bytes) -> bytes:
@@ -61,11 +70,17 @@ def kallsyms(symbols: list[tuple[int, str, str]], base: int, layout: Layout) -> 
             value = address if letter == "A" else base - 1 - address
         offsets += struct.pack(order + ("i" if layout.percpu else "I"), value)
     addresses = aligned(offsets)
-    pointer = struct.pack(order + ("Q" if align == 8 else "I"), base)
+    pointer = struct.pack(order + ("Q" if layout.pointer == 8 else "I"), base)
     body = aligned(struct.pack(order + "I", len(symbols))) + aligned(names)
     body += aligned(b"".join(struct.pack(order + "I", each) for each in markers))
     seqs = aligned(bytes(3 * len(symbols))) if layout.seqs else b""
     ends = aligned(table) + struct.pack(order + "256H", *index)
+    if layout.seven:
+        start = place + len(body) + len(ends)
+        for number, (address, _, _) in enumerate(symbols):
+            value = address if layout.fixed else address - (start + 4 * number)
+            ends += struct.pack(order + "I", value % 2**32)
+        return body + ends + bytes(3 * len(symbols)), 0
     if layout.late:
         out = body + ends + addresses
         return out + pointer + seqs, len(out)

@@ -6,10 +6,12 @@ import bz2
 import gzip
 import lzma
 import struct
+import zlib
 from collections.abc import Callable
 
 import cramjam
 import zstandard
+from lzallright import LZOCompressor
 
 from dynftrace import arches
 from dynftrace.core.elf.image import Image
@@ -26,6 +28,20 @@ def legacy_lz4(content: bytes) -> bytes:
     return b"\x02\x21\x4c\x18" + b"".join(blocks) + struct.pack("<I", len(content))
 
 
+def lzop(content: bytes) -> bytes:
+    """Return data as lzop writes it, with a checksum of each unpacked block."""
+    head = b"\x89LZO\0\r\n\x1a\n" + struct.pack(
+        ">HHHBBIIIIB", 0x1040, 0x20A0, 0x940, 3, 9, 1, 0, 0, 0, 0
+    )
+    out = head + struct.pack(">I", zlib.adler32(head[9:]))
+    for at in range(0, len(content), 1 << 18):
+        block = content[at : at + (1 << 18)]
+        packed = LZOCompressor().compress(block)
+        packed = packed if len(packed) < len(block) else block
+        out += struct.pack(">III", len(block), len(packed), zlib.adler32(block)) + packed
+    return out + bytes(4)
+
+
 PACKED: dict[str, Callable[[bytes], bytes]] = {
     "gzip": gzip.compress,
     "xz": lambda content: lzma.compress(content, check=lzma.CHECK_CRC32, preset=0),
@@ -33,6 +49,7 @@ PACKED: dict[str, Callable[[bytes], bytes]] = {
     "bzip2": bz2.compress,
     "zstd": zstandard.ZstdCompressor(1).compress,
     "lz4": legacy_lz4,
+    "lzo": lzop,
 }
 
 
@@ -66,10 +83,15 @@ def package(members: dict[str, bytes]) -> bytes:
     return out
 
 
-def flat(arch: str) -> tuple[bytes, Image]:
+def flat(
+    arch: str,
+    layout: Layout = Layout(pointer=4),  # noqa: B008
+    after: dict[str, int] | None = None,
+) -> tuple[bytes, Image]:
     """Return the teaching kernel of `arch` as bytes of memory with kallsyms, and its ELF image.
 
-    The port must be one of 32 bits, and little-endian.
+    The port must be one of 32 bits, and little-endian. `after` has more symbols, by their
+    distance from the kernel's end.
     """
     image = Image.load(arches.load(arch).images() / "vmlinux.elf", arches.load(arch).facts)
     base = min(segment.address for segment in image.segments)
@@ -83,5 +105,6 @@ def flat(arch: str) -> tuple[bytes, Image]:
     rows = [row for row in table.by_address.tolist() if table.functions[row]]
     symbols = [(int(table.address[row]), "t", table.names[row]) for row in rows]
     symbols.append((base + len(memory), "T", "_etext"))
-    tables, _ = kallsyms(symbols, symbols[0][0], Layout(pointer=4))
+    symbols += [(base + len(memory) + at, "D", name) for name, at in (after or {}).items()]
+    tables, _ = kallsyms(symbols, symbols[0][0], layout, base + len(memory))
     return bytes(memory) + tables, image

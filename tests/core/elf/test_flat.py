@@ -14,11 +14,17 @@ from dynftrace.core.ftrace.sites import call_sites
 from dynftrace.core.ftrace.static_sites import read_sites
 
 from ...support.debian import packages
+from ...support.kallsyms_writer import Layout
 from ...support.wrapping import PACKED, flat
 
 
-def test_a_flat_kernel_has_the_sites_of_its_elf_file(tmp_path: Path) -> None:
-    content, image = flat("mipsel")
+@pytest.mark.parametrize(
+    "layout",
+    [Layout(pointer=4), Layout(4, seven=True), Layout(4, seven=True, fixed=True)],
+    ids=("relative_base", "place-relative", "addresses"),
+)
+def test_a_flat_kernel_has_the_sites_of_its_elf_file(layout: Layout, tmp_path: Path) -> None:
+    content, image = flat("mipsel", layout)
     port = arches.load("mipsel")
     path = tmp_path / "vmlinuz"
     path.write_bytes(PACKED["xz"](content))
@@ -52,12 +58,30 @@ def test_a_system_map_of_the_same_build_has_more_symbols(tmp_path: Path) -> None
     found = Image.load(path, facts)
     assert found.symbols_from == "System.map-6.1" and len(found.symbols) == len(lines)
     assert found.symbols.address_of("schedule") == table.address_of("schedule")
+    # Of two symbols at one address, Linux shows the first one of kallsyms.
+    start = table.address_of("schedule")
+    beside.write_text("\n".join([f"{start:08x} T Schedule", *lines]) + "\n")
+    found = Image.load(path, facts)
+    assert len(found.symbols) == len(lines) + 1
+    shown = found.symbols.by_address[found.symbols.address[found.symbols.by_address] == start]
+    assert [found.symbols.names[row] for row in shown.tolist()] == ["schedule"]
     # One that moved every function is of another build.
     moved = [f"{int(line[:8], 16) + 4:08x}{line[8:]}" for line in lines]
     beside.write_text("\n".join(moved) + "\n")
-    assert Image.load(path, facts).symbols_from == "kallsyms"
+    other = "kallsyms, since System.map-6.1 is of another build"
+    assert Image.load(path, facts).symbols_from == other
     beside.write_text("ffffffffffffffff B The real System.map is elsewhere\n")
     assert Image.load(path, facts).symbols_from == "kallsyms"
+
+
+def test_a_flat_kernel_without_all_its_data_is_refused(tmp_path: Path) -> None:
+    content, _ = flat("mipsel", after={"_edata": 1 << 20})
+    path = tmp_path / "vmlinuz"
+    path.write_bytes(content + bytes(1 << 20))
+    Image.load(path, arches.load("mipsel").facts)
+    path.write_bytes(content)
+    with pytest.raises(ImageError, match=r"truncated: its data ends at address 0x8.*, but the"):
+        Image.load(path, arches.load("mipsel").facts)
 
 
 def test_flat_memory_without_symbols_is_refused(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ __attribute__((noinline)) int add(int a, int b) { return a + b; }
 __attribute__((noinline)) int twice(int a) { return add(a, a) + 0 * a; }
 int work(int n) { int s = 0; for (int i = 1; i <= n; i++) s += twice(i); return s; }
 int wild(void) { return *(volatile int *)8; }
+int through(int (*function)(void)) { return function() + 1; }
 __asm__(".globl __fentry__\n__fentry__: ret\n");
 """
 
@@ -80,7 +81,20 @@ def test_a_fault_in_a_call_is_reported_and_the_session_continues(tmp_path: Path)
     outcome = shell.execute("call wild")
     assert outcome.status == 1 and "NULL pointer dereference" in outcome.error
     assert "wild+0x" in shell.execute("dmesg").output
+    outcome = shell.execute("call through 0")
+    assert "led to 0x0: a pointer to a function is NULL" in outcome.error
     assert shell.execute("call work 1").output == "work = 0x2 (2)\n"
+
+
+def test_code_in_a_segment_of_data_runs(tmp_path: Path) -> None:
+    """Some kernels have their init code there, and make it executable as they boot."""
+    path = build(tmp_path, SOURCE)
+    raw = bytearray(path.read_bytes())
+    # p_flags of the first ELF64 program header, of .text: offset 4 in the header at e_phoff 64.
+    assert raw[64 + 4] == 5
+    raw[64 + 4] = 6
+    path.write_bytes(bytes(raw))
+    assert Shell(opened(path)).execute("call work 3").output == "work = 0xc (12)\n"
 
 
 def test_a_boot_that_never_ends_is_an_error(

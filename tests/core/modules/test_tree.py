@@ -44,6 +44,8 @@ def test_modules_are_found_around_a_module_and_beside_a_kernel(tmp_path: Path) -
     beside = ModuleTree.beside(tmp_path / "boot" / "vmlinuz-6.1.0")
     assert beside is not None and beside.top == found.top
     assert ModuleTree.beside(tmp_path / "boot" / "vmlinux") is None
+    inside = ModuleTree.beside(found.top / "vmlinuz")
+    assert inside is not None and inside.top == found.top
 
 
 def test_missing_modules_and_circles_are_refused(tmp_path: Path) -> None:

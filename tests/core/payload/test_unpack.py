@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -76,8 +77,18 @@ def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         unpacked(tmp_path, package({"boot/vmlinuz": bytes(3 << 20)}))
 
 
+def test_a_large_file_of_another_kind_is_searched_quickly(tmp_path: Path) -> None:
+    start = process_time()
+    assert unpacked(tmp_path, bytes(48 << 20)) == bytes(48 << 20)
+    assert process_time() - start < 4
+    # The payload is found at the end of one piece, too.
+    packed = PACKED["xz"](KERNEL)
+    for size in ((4 << 20) - 1, 4 << 20):
+        assert unpacked(tmp_path, bytes(size) + packed) == KERNEL
+
+
 def test_a_package_without_a_kernel_says_so(tmp_path: Path) -> None:
-    with pytest.raises(ImageError, match="there is no kernel in the package"):
+    with pytest.raises(ImageError, match=r"there is no kernel in the package: .*linux-binary"):
         unpacked(tmp_path, package({"usr/bin/ls": b"x"}))
     with pytest.raises(ImageError, match="truncated"):
         unpacked(tmp_path, package({"boot/vmlinuz": KERNEL})[:-500])
@@ -113,8 +124,8 @@ def test_modules_may_be_packed(tmp_path: Path) -> None:
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    packed = PACKED["zstd"](KERNEL), PACKED["lz4"](KERNEL)
-    for name, content in zip(("zstandard", "cramjam"), packed, strict=True):
+    packed = (PACKED[name](KERNEL) for name in ("zstd", "lz4", "lzo"))
+    for name, content in zip(("zstandard", "cramjam", "lzallright"), packed, strict=True):
         monkeypatch.setitem(sys.modules, name, None)
         with pytest.raises(ImageError, match=rf"needs the package {name}: pip install"):
             unpacked(tmp_path, bzimage(content))
