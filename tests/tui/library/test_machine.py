@@ -52,6 +52,13 @@ def test_columns_have_what_the_exported_table_has(machine: TracedMachine, tracer
     assert trace.text == machine.files["trace"]
 
 
+def test_task_switches_of_the_wakeup_tracer_have_their_names(machine: TracedMachine) -> None:
+    machine.sh("echo wakeup > current_tracer; run syscalls; echo raw > trace_marker_raw")
+    assert {"wakeup", "context_switch"} < set(machine.trace()["event"].tolist())
+    machine.sh("echo nop > current_tracer; echo raw > trace_marker_raw")
+    assert machine.trace()["event"].tolist() == ["raw_data"]
+
+
 def test_files_are_a_mapping_whose_writes_can_be_undone(machine: TracedMachine) -> None:
     files = machine.files
     assert "current_tracer" in files and "events" not in files and "nosuch" not in files
