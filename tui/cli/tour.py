@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json as json_format
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, chdir
@@ -71,7 +72,7 @@ def tour_command(
         failed = [each for each in tours if not _walked(each, status)]
         context.exit(FAILED if failed else 0)
     if as_report:
-        print(report(getpass.getuser(), _load(chosen), Progress()), end="")
+        print(report(_user(), _load(chosen), Progress()), end="")
         return
     if json:
         print(json_format.dumps(list(_objects()), indent=1, ensure_ascii=False))
@@ -96,6 +97,14 @@ def tour_command(
     context.exit(
         run_console(walk.open, theme_name=theme, theme_from=source, walk=walk, progress=progress)
     )
+
+
+def _user() -> str:
+    """Return the name of the user, or their number if they have none, as in some containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 def _load(course: Course | None) -> list[Tour]:
