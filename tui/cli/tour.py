@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import json as json_format
 import os
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, chdir
 from pathlib import Path
@@ -13,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from ...core.errors import DynftraceError, UsageError
+from ...core.errors import UsageError
 from ..files.status_line import StatusLine
 from ..saved import settings
 from ..tours import course as courses
@@ -22,6 +21,7 @@ from ..tours.new_lesson import write_new
 from ..tours.progress import Progress, report
 from ..tours.tour import Tour, shell_of
 from ..tours.walk import Walk
+from .console import need_a_terminal
 from .exit_status import FAILED
 from .options import completion_of, theme_option
 
@@ -88,8 +88,7 @@ def tour_command(
     if step is not None and step > len(tour.steps):
         raise UsageError(f"step {step} does not exist: {tour.name} has steps 1-{len(tour.steps)}")
     begin = progress.next(tour) if step is None else step - 1
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise DynftraceError("a tour needs a terminal; --check works without one")
+    need_a_terminal("--check works without one", "a tour")
     from ..console.run import run_console
 
     walk = Walk(tour, begin)
