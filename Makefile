@@ -75,7 +75,10 @@ lock: ## update the versions in requirements.lock (needs uv)
 	uv pip compile --universal --upgrade --python-version 3.11 --group dev --extra serve --extra mount --extra kernels pyproject.toml \
 		--no-header --no-emit-index-url --no-annotate -q -o requirements.lock
 
+# A source archive has no links: without these, the package would be empty.
 .venv/.ready: pyproject.toml requirements.lock
+	for each in core arches tui; do test -e .pkg/dynftrace/$$each || \
+		ln -s ../../$$each .pkg/dynftrace/$$each; done
 	if command -v uv >/dev/null; then \
 		{ test -x $(BIN)/python || uv venv -q --python $(PYTHON) .venv; } && \
 		uv pip install -q --python $(BIN)/python -r requirements.lock && \

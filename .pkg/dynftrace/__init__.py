@@ -12,7 +12,8 @@ docs/api.md describes the library.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+# Not from typing, whose import takes time: __main__ comes after this, and catches ctrl+c.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from dynftrace.core.errors import DynftraceError

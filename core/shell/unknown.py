@@ -34,7 +34,7 @@ _INSTEAD = {
         "write to the files of tracefs; `dynftrace export` writes traces for other tools"
     ),
     ("pushd", "popd"): "use cd DIRECTORY and cd -",
-    ("exit", "quit", "logout"): "it must be a line of its own",
+    ("exit", "quit", "logout"): "it must be a line of its own, without a status",
 }
 _BY_NAME = {name: text for names, text in _INSTEAD.items() for name in names}
 

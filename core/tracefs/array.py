@@ -15,6 +15,7 @@ from functools import partial
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arch import Addresses
 from ..errors import TracefsError
@@ -41,6 +42,7 @@ from ..memento import Restore, attributes, in_order
 from ..trace.buffer.contents import Contents
 from ..trace.buffer.events import EventTable
 from ..trace.buffer.follower import Follower
+from ..trace.buffer.rawpages import unread_pages
 from ..trace.buffer.ringbuffer import RingBuffer
 from ..trace.text.graphformat import graph_text
 from ..trace.text.latencyformat import dump_text
@@ -365,6 +367,13 @@ class TraceArray(BaseArray):
             context = self.context(shown.present, shown.overrun, shown.section)
             return self.as_text(shown.table, context)
         return super().text(cpu)
+
+    def pages(self) -> Sequence[NDArray[np.uint8]]:
+        """Return the pages for readers of each CPU, with the events that `text` returns."""
+        if self.latency.on:
+            return self.latency.pages()
+        ring = self.ring
+        return [unread_pages(ring.layout, ring.pages(cpu), ring.head(cpu)[1]) for cpu in ring.cpus]
 
     def follow(self) -> TraceText:
         """Like `text`, but decode only what is new since the last call."""

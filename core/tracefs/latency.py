@@ -9,11 +9,12 @@ kernel/trace/trace.c, and __irqsoff_tracer_init() in kernel/trace/trace_irqsoff.
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..distinct import distinct
 from ..errors import MemoryFault, TracefsError
@@ -96,6 +97,10 @@ class Latency:
         if cpu is not None:
             mine = mine.take(np.flatnonzero(mine.events["cpu"] == cpu))
         return Shown(mine, section, present, overrun)
+
+    def pages(self) -> Sequence[NDArray[np.uint8]]:
+        """Return the pages for readers of each CPU, with the events that `shown` returns."""
+        return self._snapshot.pages_since(self.tracer.kept.time_start)
 
     @property
     def release(self) -> str:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import TracefsError
 from ..memento import Restore, attributes
@@ -122,6 +123,19 @@ class Snapshot:
             for cpu, each in enumerate(self._spare or ())
             for part in self._ring.decode(each.pages, each.read)
         )
+
+    def pages_since(self, time: int) -> list[NDArray[np.uint8]]:
+        """Return the pages for readers of each CPU, with the events from `time` on."""
+        layout = self._ring.layout
+        found = []
+        for kept in self._spare or ():
+            events = layout.decode(kept.pages).events
+            unread = (events["page"] > 0) | (events["offset"] >= kept.read)
+            events = events[unread & (events["ts"] >= np.uint64(time))]
+            first, read = (events["page"][0], events["offset"][0]) if len(events) else (None, 0)
+            pages = kept.pages[:0] if first is None else kept.pages[first:]
+            found.append(unread_pages(layout, pages, int(read)))
+        return found
 
     def lost(self, table: EventTable, cpu: int | None = None) -> int:
         """Return how many events of one CPU or of all were overwritten; `table` has the rest."""

@@ -6,9 +6,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DynftraceError
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from ..trace.buffer.ringbuffer import RingBuffer
+from ..trace.export.formats import NOTHING
 from ..trace.export.tracedat import VERSIONS, Description, trace_dat
 from .event import TraceEvent, format_text
 from .ftrace_events import HEADER_EVENT, header_page, layouts
@@ -57,13 +62,22 @@ class Recorded(Protocol):
         """Return the names of tasks by pid."""
         ...
 
+    def pages(self) -> Sequence[NDArray[np.uint8]]:
+        """Return the pages for readers of each CPU, with the events of the file trace."""
+        ...
+
 
 def recorded(array: Recorded, version: int = VERSIONS[0]) -> bytes:
-    """Return trace.dat with the events that are in the buffers; they stay there.
+    """Return trace.dat with the events of the file trace; they stay in the buffers.
 
-    `version` is one of `VERSIONS`.
+    `version` is one of `VERSIONS`. Raises `DynftraceError` if there are no events.
     """
-    layout = array.ring.layout
+    ring, pages = array.ring, array.pages()
+    if not any(map(len, pages)):
+        raise DynftraceError(NOTHING)
+    layout = ring.layout
+    # The numbers of a buffer do not hold for a section that a latency tracer kept.
+    counted = () if array.latency.on else ring.cpus
     formats: dict[str, list[str]] = defaultdict(list)
     for event in array.events:
         formats[event.group].append(format_text(event))
@@ -78,5 +92,6 @@ def recorded(array: Recorded, version: int = VERSIONS[0]) -> bytes:
         trace_clock=" ".join(clocks),
         clock=array.clock,
         uname=f"Linux {array.latency.release} {array.machine.port.facts.name}",
+        stats=[f"CPU: {cpu}\n{ring.stats(cpu).text()}" for cpu in counted],
     )
-    return trace_dat(array.ring, about, version)
+    return trace_dat(layout, pages, about, version)

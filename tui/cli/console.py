@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...core.errors import DynftraceError, UsageError
+from ..files.terminal import DUMB, can_move_cursor
 from ..saved import settings
 from ..saved.machine_options import MachineOptions
 from .options import flag, given
@@ -41,11 +42,17 @@ def open_console(
     )
 
 
-def need_a_terminal(instead: str) -> None:
-    """Raise `DynftraceError` without a terminal; `instead` ends the message."""
+def need_a_terminal(instead: str, what: str = "the console") -> None:
+    """Raise `DynftraceError` without a terminal for `what`; `instead` ends the message."""
     # Under `serve`, Textual's web driver replaces the terminal.
-    if "TEXTUAL_DRIVER" not in os.environ and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise DynftraceError(f"the console needs a terminal; {instead}")
+    if "TEXTUAL_DRIVER" in os.environ:
+        return
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise DynftraceError(f"{what} needs a terminal; {instead}")
+    if not can_move_cursor(sys.stdout):
+        raise DynftraceError(
+            f"{what} needs a terminal that can move its cursor, and TERM is {DUMB}; {instead}"
+        )
 
 
 def _session_store(context: click.Context, name: str, machine: MachineOptions) -> SessionStore:

@@ -18,6 +18,7 @@ import click
 
 from ... import __version__
 from ...core.errors import DynftraceError
+from ..files.terminal import can_move_cursor
 from .exit_status import FAILED
 
 LIBRARIES = (
@@ -125,7 +126,7 @@ def _terminal() -> Answers:
         "size": f"{size.columns}x{size.lines}" if tty else "unknown",
         "encoding": f"{sys.stdout.encoding} ({locale.getlocale()[1] or 'C locale'})",
         "colours": _colours() if tty else "unknown",
-        "width of characters": _width() if tty else "unknown",
+        "width of characters": _width() if tty and can_move_cursor(sys.stdout) else "unknown",
     }
 
 

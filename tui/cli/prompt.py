@@ -20,6 +20,7 @@ from ...core.shell.outcome import Outcome
 from ...core.shell.parser import Continuation
 from ...core.shell.shell import Shell
 from ...core.shell.words import ShellSyntaxError
+from ..files.terminal import can_move_cursor
 from .exit_status import INTERRUPTED, USAGE
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _show(outcome: Outcome) -> None:
 
 def _show_progress(text: str) -> None:
     """Show the progress of `back`, on a line that the next text replaces."""
-    if sys.stderr.isatty():
+    if can_move_cursor(sys.stderr):
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..files.status_line import StatusLine
 from ..tours import course
 from .options import completion_of, machine_options, output_option, size_option
 
@@ -94,7 +95,10 @@ def _of_commands(
             raise click.UsageError("--theme applies to the console only: leave out --shell")
         return record_shell(open_session(), prompt, typed, cells, ms)
     session = open_session()
-    return record_console(lambda: SessionDriver(session), typed, cells, ms, theme_name=theme)
+    status = StatusLine("commands", len(typed))
+    return record_console(
+        lambda: SessionDriver(session), typed, cells, ms, theme_name=theme, done=status.step
+    )
 
 
 def _of_tour(name: str, size: str, theme: str | None, ms: int) -> Movie:
@@ -106,4 +110,7 @@ def _of_tour(name: str, size: str, theme: str | None, ms: int) -> Movie:
     walk = Walk(course.load_path(course.find(name).paths[0]))
     session = walk.open()
     driver = SessionDriver(session)
-    return record_console(lambda: driver, (), parse_size(size), ms, walk=walk, theme_name=theme)
+    status = StatusLine("steps", len(walk.tour.steps))
+    return record_console(
+        lambda: driver, (), parse_size(size), ms, walk=walk, theme_name=theme, done=status.step
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json as json_format
-import sys
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, chdir
 from pathlib import Path
@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from ...core.errors import DynftraceError, UsageError
+from ...core.errors import UsageError
 from ..files.status_line import StatusLine
 from ..saved import settings
 from ..tours import course as courses
@@ -21,6 +21,7 @@ from ..tours.new_lesson import write_new
 from ..tours.progress import Progress, report
 from ..tours.tour import Tour, shell_of
 from ..tours.walk import Walk
+from .console import need_a_terminal
 from .exit_status import FAILED
 from .options import completion_of, theme_option
 
@@ -71,7 +72,7 @@ def tour_command(
         failed = [each for each in tours if not _walked(each, status)]
         context.exit(FAILED if failed else 0)
     if as_report:
-        print(report(getpass.getuser(), _load(chosen), Progress()), end="")
+        print(report(_user(), _load(chosen), Progress()), end="")
         return
     if json:
         print(json_format.dumps(list(_objects()), indent=1, ensure_ascii=False))
@@ -87,8 +88,7 @@ def tour_command(
     if step is not None and step > len(tour.steps):
         raise UsageError(f"step {step} does not exist: {tour.name} has steps 1-{len(tour.steps)}")
     begin = progress.next(tour) if step is None else step - 1
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise DynftraceError("a tour needs a terminal; --check works without one")
+    need_a_terminal("--check works without one", "a tour")
     from ..console.run import run_console
 
     walk = Walk(tour, begin)
@@ -96,6 +96,14 @@ def tour_command(
     context.exit(
         run_console(walk.open, theme_name=theme, theme_from=source, walk=walk, progress=progress)
     )
+
+
+def _user() -> str:
+    """Return the name of the user, or their number if they have none, as in some containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 def _load(course: Course | None) -> list[Tour]:

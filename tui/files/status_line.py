@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TextIO, TypeVar
 
+from .terminal import can_move_cursor
+
 T = TypeVar("T")
 
 PATIENCE_S = 2.0
@@ -14,7 +16,7 @@ PATIENCE_S = 2.0
 
 
 class StatusLine:
-    """The progress of `total` steps on `stream`; nothing is written if that is not a terminal.
+    """The progress of `total` steps on `stream`; nothing is written unless it is a terminal.
 
     Call `clear` before other output, so that it does not begin within the line.
     """
@@ -34,7 +36,7 @@ class StatusLine:
         self._begin = clock()
         self._done = 0
         self._shown = False
-        self._on = self._stream.isatty()
+        self._on = can_move_cursor(self._stream)
 
     def step(self) -> None:
         """One more step is done."""

@@ -38,18 +38,24 @@ class Files(MutableMapping[str, str]):
         self._session = session
 
     def __getitem__(self, path: str) -> str:
-        tree, history = self._session.boot.tracefs, self._session.history
+        history = self._session.history
         with self._session.lock:
             node = self._node(path)
             if not (isinstance(node, File) and node.consumes):
-                return tree.read(path)
+                return self._read(path)
             command = f"cat {shlex.quote(path)}"
             history.line(command)
             history.before()
             try:
-                return tree.read(path)
+                return self._read(path)
             finally:
                 history.note(command)
+
+    def _read(self, path: str) -> str:
+        try:
+            return self._session.boot.tracefs.read(path)
+        except TracefsError as error:
+            raise TracefsError(error.errno, f"{path}: {error}") from error
 
     def __setitem__(self, path: str, text: str) -> None:
         self._write(path, text, append=False)
@@ -216,7 +222,7 @@ def open_machine(
     arch: str | None = None,
     *,
     kernel: str | FilePath | None = None,
-    modules: Sequence[str] = (),
+    modules: str | Sequence[str] = (),
     cpus: int = 2,
     patch: str | None = None,
     nop: str | None = None,
@@ -225,6 +231,7 @@ def open_machine(
 ) -> TracedMachine:
     """Boot a machine; the arguments are those of the options of `dynftrace`.
 
+    `modules` are names or paths; a single one may be given as a string.
     Raises `UsageError`, `ImageError`, `ModuleError` and `GuestError`.
     """
     if not 1 <= cpus <= 8:
@@ -232,7 +239,7 @@ def open_machine(
     name, image = arches.build(arch, None if kernel is None else str(kernel))
     spec = MachineSpec(
         kernel=None if image is None else FilePath(image),
-        modules=tuple(modules),
+        modules=(modules,) if isinstance(modules, str) else tuple(modules),
         cpus=cpus,
         patch=patch,
         nop=nop,

@@ -212,9 +212,12 @@ class Trace(Shown):
         return MappingProxyType(found)
 
     def _types(self) -> NDArray[np.uint16]:
-        """Return the kind of each event; for a kernel trace event, its type in the buffer."""
+        """Return the type of each event; for a kernel trace event, its buffer type plus `_TYPES`."""
         table = self._text.table
         kinds = table.events["type"].astype(np.uint16)
+        switched = np.flatnonzero(kinds == TraceType.CTX)
+        woken = table.details.switches["wakeup"][table.events["parent"][switched]].astype(np.bool_)
+        kinds[switched[woken]] = TraceType.WAKE
         traced = kinds == EVENT
         kinds[traced] = _TYPES + table.details.records.ids[table.events["parent"][traced]]
         return kinds
@@ -223,7 +226,7 @@ class Trace(Shown):
         if kind < _TYPES:
             return EVENTS.get(kind, "unknown")
         event = self._text.context.events.get(kind - _TYPES)
-        return "unknown" if event is None else event.name
+        return EVENTS.get(kind - _TYPES, "unknown") if event is None else event.name
 
     def _texts(self, rows: NDArray[np.intp]) -> NDArray[np.str_]:
         """Return a column with the text of the events `rows`."""

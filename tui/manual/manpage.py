@@ -17,6 +17,7 @@ import click
 from click.shell_completion import ShellComplete, get_completion_class
 
 from ... import __version__
+from ...core.shell.shell import NOT_FOUND
 from ..cli import dynftrace
 from ..cli.exit_status import FAILED, INTERRUPTED, USAGE
 from ..files.whole_file import write_whole
@@ -50,10 +51,11 @@ FILES = {
 """The user's files, and their contents."""
 
 STATUSES = {
-    "0": "Success; for sh, success of its last command.",
+    "0": "Success. The status of sh is that of its last command.",
     str(FAILED): "Failure; standard error says why.",
     str(USAGE): "The command line is wrong.",
-    str(INTERRUPTED): "Interrupted.",
+    str(NOT_FOUND): "sh: the last command does not exist.",
+    "128+N": f"A signal N ended the program: {INTERRUPTED} for ctrl+c.",
 }
 
 

@@ -8,6 +8,7 @@ time and nothing that blinks, so equal input gives equal bytes.
 from __future__ import annotations
 
 import asyncio
+import io
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.console import Console
 from textual._compositor import LayoutUpdate
 from textual.app import App
 from textual.filter import LineFilter, Monochrome
@@ -248,8 +250,26 @@ def update(app: App[None]) -> bool:
 
 
 def svg(app: App[None]) -> str:
-    """Return the screen as it is now."""
-    return tidy(app.export_screenshot(title="dynftrace", simplify=True))
+    """Return the screen as it is now.
+
+    `App.export_screenshot` would also display it in a notebook.
+    """
+    width, height = app.size
+    console = Console(
+        width=width,
+        height=height,
+        file=io.StringIO(),
+        force_terminal=True,
+        force_jupyter=False,
+        color_system="truecolor",
+        record=True,
+        legacy_windows=False,
+        safe_box=False,
+    )
+    below = app._background_screens
+    compositor = app.screen._compositor
+    console.print(compositor.render_update(full=True, screen_stack=below, simplify=True))
+    return tidy(console.export_svg(title="dynftrace"))
 
 
 def text(app: App[None]) -> str:

@@ -58,15 +58,16 @@ def record_console(
     *,
     walk: Walk | None = None,
     theme_name: str | None = None,
+    done: Callable[[], None] = lambda: None,
 ) -> Movie:
     """Record `commands` typed into the console, or with `walk` all further steps of its tour.
 
-    `start` makes the driver of the console. Raises `UsageError` for a size or theme that does
-    not exist.
+    `start` makes the driver of the console; `done` is called after each command or step.
+    Raises `UsageError` for a size or theme that does not exist.
     """
     check_size(size)
     title = "dynftrace" if walk is None else f"dynftrace: {walk.tour.title}"
-    film = asyncio.run(_filmed(start, commands, size, pause_ms, walk, theme_name))
+    film = asyncio.run(_filmed(start, commands, size, pause_ms, walk, theme_name, done))
     return merged(title, size, film.frames, film.now)
 
 
@@ -77,6 +78,7 @@ async def _filmed(
     pause_ms: int,
     walk: Walk | None,
     theme_name: str | None,
+    done: Callable[[], None],
 ) -> _Film:
     app = Posed(start, walk)
     if theme_name is not None:
@@ -88,8 +90,9 @@ async def _filmed(
             film.add(_screen(app), FIRST_MS)
             for command in commands:
                 await _typed(pilot, command, film, pause_ms)
+                done()
         else:
-            await _walked(pilot, walk, film, pause_ms)
+            await _walked(pilot, walk, film, pause_ms, done)
     return film
 
 
@@ -103,7 +106,9 @@ async def _typed(pilot: Pilot[None], command: str, film: _Film, pause_ms: int) -
     film.add(_screen(pilot.app), pause_ms)
 
 
-async def _walked(pilot: Pilot[None], walk: Walk, film: _Film, pause_ms: int) -> None:
+async def _walked(
+    pilot: Pilot[None], walk: Walk, film: _Film, pause_ms: int, done: Callable[[], None]
+) -> None:
     """Show each step of a tour, do it by "show me", and show the result."""
     while True:
         step = walk.step
@@ -114,6 +119,7 @@ async def _walked(pilot: Pilot[None], walk: Walk, film: _Film, pause_ms: int) ->
             film.add(_screen(pilot.app), pause_ms)
             await close_boxes(pilot)
             film.add(_screen(pilot.app), pause_ms)
+        done()
         if walk.last:
             return
         await press(pilot, ("f5",))

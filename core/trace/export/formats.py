@@ -32,6 +32,9 @@ def format_of(name: str) -> str:
     raise UsageError(f"unknown format: {name} must end in {known}")
 
 
+NOTHING = "nothing was traced: switch a tracer or an event on first"
+"""The error of an export without events."""
+
 TRACE_DAT = "trace.dat"
 """The only format that is made from the buffers' pages instead of decoded events."""
 
@@ -45,7 +48,7 @@ def exported(
     Raises `DynftraceError` for a trace without events, or without what the format needs.
     """
     if not len(text.table):
-        raise DynftraceError("nothing was traced: switch a tracer or an event on first")
+        raise DynftraceError(NOTHING)
     if kind in ("folded", "speedscope") and not stacks.has_calls(text):
         raise DynftraceError(f"{kind} needs calls with times: trace with function_graph first")
     match kind:

@@ -34,6 +34,9 @@ EVENTS = {
     TraceType.GRAPH_RET: "funcgraph_exit",
     TraceType.STACK: "kernel_stack",
     TraceType.PRINT: "print",
+    TraceType.CTX: "context_switch",
+    TraceType.WAKE: "wakeup",
+    TraceType.RAW_DATA: "raw_data",
     HIT: "fprobe",
     SYSCALL: "syscall",
 }
@@ -47,7 +50,7 @@ def records(text: TraceText) -> Iterator[dict[str, int | str]]:
     table, known = text.table, text.context.cmdlines
     functions = text.formatter.labels.functions
     events = DefaultFormatter(table, text.context)
-    returns = table.details.returns
+    returns, switches = table.details.returns, table.details.switches
     fields = ("ts", "ip", "parent", "pid", "cpu", "type")
     details, known_events = table.details.records, text.context.events
     for start in range(0, len(table), _BLOCK):
@@ -56,6 +59,8 @@ def records(text: TraceText) -> Iterator[dict[str, int | str]]:
         for row, (ts, ip, parent, pid, cpu, kind) in enumerate(
             zip(*columns, strict=True), start=start
         ):
+            if kind == TraceType.CTX and switches[parent]["wakeup"]:
+                kind = TraceType.WAKE
             record: dict[str, int | str] = {
                 "time_ns": ts,
                 "cpu": cpu,
@@ -64,8 +69,9 @@ def records(text: TraceText) -> Iterator[dict[str, int | str]]:
                 "event": EVENTS.get(kind, "unknown"),
             }
             if kind == EVENT:
-                event = known_events.get(int(details.ids[parent]))
-                record["event"] = "unknown" if event is None else event.name
+                number = int(details.ids[parent])
+                event = known_events.get(number)
+                record["event"] = EVENTS.get(number, "unknown") if event is None else event.name
             if kind in (TraceType.FN, TraceType.GRAPH_ENT, TraceType.GRAPH_RET):
                 record["function"] = functions[ip]
             if kind == TraceType.FN:

@@ -2,9 +2,10 @@
 
 The rows are those of trace-cmd 3.1 with its plugins and default options: a function is indented
 below its caller, and a call that returns in the next event is one row. Later versions add flags
-and return values. To find calls that return at once, trace-cmd reads ahead, and so prints some
-events of different CPUs within a microsecond out of order; here they are in order. Source: the
-output of trace-cmd, and its manual page trace-cmd-report.
+and return values. Two things differ. To find calls that return at once, trace-cmd reads ahead, and
+so prints some events of different CPUs within a microsecond out of order; here they are in order.
+And trace-cmd takes names of tasks from events of the scheduler, where a task may have an older
+one. Source: the output of trace-cmd, and its manual page trace-cmd-report.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ...abi import TraceType
 from ...events.fprobe import FetchArg
-from ..buffer.details import HIT, SYSCALL
+from ..buffer.details import EVENT, HIT, SYSCALL
 from ..buffer.timetext import split_time
 from ..text.columntexts import comm_of
 from ..text.defaultformat import DefaultFormatter
 from ..text.tracetext import TraceText
+from .plugins import EventPrinter
 from .records import event_text
 
 _BLOCK = 1 << 12
@@ -71,6 +73,7 @@ class _Events:
         self._plain = DefaultFormatter(text.table, text.context)
         self._levels: dict[int, list[str]] = {}
         """Names of functions that may have called the next one, by CPU and level."""
+        self._printers: dict[int, EventPrinter] = {}
         self._printed = -1
         """The return that was printed with its call."""
 
@@ -100,6 +103,8 @@ class _Events:
             known = self._hit(ip, parent)
         elif kind == SYSCALL:
             known = self._syscall(parent)
+        elif kind == EVENT:
+            known = self._traced(row, parent)
         if known is None:
             name, _, rest = event_text(self._plain, row).partition(": ")
             known = name, rest
@@ -166,6 +171,21 @@ class _Events:
             return event.name, f"0x{values[0]:x}"
         named = zip(event.syscall.arguments, values, strict=True)
         return event.name, ", ".join(f"{name}: 0x{value:08x}" for (_, name), value in named)
+
+    def _traced(self, row: int, record: int) -> tuple[str, str] | None:
+        """Return name and text of event `row`, whose bytes are those of row `record`."""
+        records = self._table.details.records
+        number = int(records.ids[record])
+        event = self._context.events.get(number)
+        if number == TraceType.RAW_DATA and (event is None or event.name == "raw_data"):
+            # The kernel has a word before the bytes.
+            return "raw_data", event_text(self._plain, row).replace(" buf:", "", 1)
+        if event is None or event.group == "ftrace":
+            return None
+        printer = self._printers.get(number)
+        if printer is None:
+            printer = self._printers[number] = EventPrinter(event, self._context)
+        return event.name, printer.text(records.row(record))
 
     def _hit(self, ip: int, row: int) -> tuple[str, str] | None:
         hit = self._table.details.hits[row]

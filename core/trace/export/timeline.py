@@ -22,13 +22,19 @@ from ..text.tracetext import TraceText
 from .records import event_text
 from .spans import spans_of
 
-TASKS, CPUS = 1, 2
-"""The processes."""
+TASKS, CPUS = 5_000_000, 5_000_001
+"""The processes. Perfetto mixes up threads of equal numbers, so no number is used twice.
 
-_IDLE = 1_000_000
-"""Thread of CPU 0's idle task; other idle tasks follow it. Pids are smaller."""
+Pids are smaller than all of these: Linux has at most 2^22.
+"""
 
-_TEXT = 2_000_000
+_IDLE = 6_000_000
+"""Thread of CPU 0's idle task; other idle tasks follow it."""
+
+_CPU = 7_000_000
+"""Thread of CPU 0; other CPUs follow it."""
+
+_TEXT = 8_000_000
 """Thread of the changes of text."""
 
 _BLOCK = 1 << 14
@@ -82,7 +88,7 @@ def _names(text: TraceText) -> Iterator[dict[str, object]]:
         yield _thread_name(TASKS, pid, name)
     for cpu in np.unique(events["cpu"]).tolist():
         yield _thread_name(TASKS, _IDLE + cpu, f"<idle>-{cpu}")
-        yield _thread_name(CPUS, cpu, f"CPU {cpu}")
+        yield _thread_name(CPUS, _CPU + cpu, f"CPU {cpu}")
 
 
 def _thread_name(process: int, thread: int, name: str) -> dict[str, object]:
@@ -133,7 +139,7 @@ def _running(text: TraceText) -> Iterator[dict[str, object]]:
                 "ts": begin / 1000,
                 "dur": (end - begin) / 1000,
                 "pid": CPUS,
-                "tid": cpu,
+                "tid": _CPU + cpu,
             }
 
 

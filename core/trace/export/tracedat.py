@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ...abi import RB_PAGE_SIZE
-from ..buffer.rawpages import unread_pages
-from ..buffer.ringbuffer import RingBuffer
 from ..buffer.subbuffer import PageFormat
 
 VERSIONS = (6, 7)
@@ -48,22 +49,24 @@ class Description:
     clock: str
     """The clock in use."""
     uname: str
+    stats: Sequence[str]
+    """The files stats of the CPUs, with a heading each."""
 
 
-def trace_dat(ring: RingBuffer, about: Description, version: int = VERSIONS[0]) -> bytes:
-    """Return the file with the events that `ring` holds now; they stay there.
+def trace_dat(
+    layout: PageFormat,
+    pages: Sequence[NDArray[np.uint8]],
+    about: Description,
+    version: int = VERSIONS[0],
+) -> bytes:
+    """Return the file with `pages`, those for readers of each CPU, which `layout` describes.
 
     `version` is one of `VERSIONS`.
     """
-    layout = ring.layout
-    buffers = [
-        (cpu, unread_pages(layout, ring.pages(cpu), ring.head(cpu)[1]).tobytes())
-        for cpu in ring.cpus
-    ]
-    stats = [f"CPU: {cpu}\n{ring.stats(cpu).text()}" for cpu in ring.cpus]
+    buffers = [(cpu, each.tobytes()) for cpu, each in enumerate(pages)]
     writer = _Writer(layout)
     options = [
-        *((_CPUSTAT, writer.string(each)) for each in stats),
+        *((_CPUSTAT, writer.string(each)) for each in about.stats),
         (_TRACECLOCK, writer.string(about.trace_clock)),
         (_UNAME, writer.string(about.uname)),
     ]

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from dynftrace.core.abi import TraceType
+from dynftrace.core.errors import DynftraceError
+from dynftrace.core.trace.file.recording import Recording
 from dynftrace.core.tracefs.tracedat import recorded
 
 from ...support.user import executor, opened
@@ -65,6 +67,23 @@ def test_trace_cmd_reads_every_event(arch: str, version: int, tmp_path: Path) ->
     called = table.ips()[table.events["type"] == TraceType.FN]
     shown = {fields.split()[0] for *_, name, fields in found if name == "function"}
     assert shown == {f"ip={name}" for name in array.kallsyms.names_of(called)}
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "mips"])
+def test_a_latency_tracer_leaves_the_longest_section(arch: str, tmp_path: Path) -> None:
+    session = opened(arch)
+    executor(session)("echo irqsoff > current_tracer; run syscalls")
+    path = tmp_path / "trace.dat"
+    path.write_bytes(recorded(session.boot.array))
+    kept, found = session.boot.array.text().table, Recording(path).table
+    assert 0 < len(kept) < session.boot.array.ring.in_buffer()
+    for column in ("ts", "pid", "cpu", "type"):
+        assert kept.events[column].tolist() == found.events[column].tolist()
+
+
+def test_a_file_without_events_is_refused() -> None:
+    with pytest.raises(DynftraceError, match=r"^nothing was traced: "):
+        recorded(opened().boot.array)
 
 
 SHARK = """import ctypes, sys

@@ -96,8 +96,10 @@ signal that comes while the interpreter starts."""
 PROMPT, END_OF_FILE = b"tracing# ", b"\4"
 
 
-def at_a_terminal(program: str, *arguments: str, hup: Any = signal.SIG_DFL) -> tuple[int, int]:
-    """Start `program` at a new terminal; `hup` is done on SIGHUP.
+def at_a_terminal(
+    program: str, *arguments: str, hup: Any = signal.SIG_DFL, term: str = "xterm-256color"
+) -> tuple[int, int]:
+    """Start `program` at a new terminal of type `term`; `hup` is done on SIGHUP.
 
     Return its process and the terminal.
     """
@@ -107,7 +109,7 @@ def at_a_terminal(program: str, *arguments: str, hup: Any = signal.SIG_DFL) -> t
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGHUP, hup)
-        variables = environment(TERM="xterm-256color")
+        variables = environment(TERM=term)
         os.execve(sys.executable, [sys.executable, "-c", program, *arguments], variables)
     return child, terminal
 
@@ -160,6 +162,21 @@ def test_a_signal_ends_the_program_at_any_moment_without_a_traceback(arguments: 
         assert status in (-number, 128 + number, 0), (number, after, seen)
         assert b"Traceback" not in seen and b"Exception" not in seen, (number, after, seen)
         assert seen.count(b"\x1b[?1049h") == seen.count(b"\x1b[?1049l"), (number, after, seen)
+
+
+@pytest.mark.parametrize("arguments", [[], ["tour", "call-site"]])
+def test_a_terminal_that_only_prints_gets_a_sentence(arguments: list[str]) -> None:
+    child, terminal = at_a_terminal(STARTED, *arguments, term="dumb")
+    seen = b""
+    while select.select([terminal], [], [], 20)[0]:
+        try:
+            seen += os.read(terminal, 65536)
+        except OSError:  # the end, on Linux
+            break
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    assert b"needs a terminal that can move its cursor, and TERM is dumb; " in seen
+    assert b"\x1b" not in seen
 
 
 MISSED = "from textual.drivers.linux_driver import LinuxDriver as D; D.disable_input = lambda _: 0"

@@ -109,3 +109,13 @@ def test_the_report_is_json_for_a_class(capsys: pytest.CaptureFixture[str], fold
     (folder / "good.md").write_text(LESSON.format(check="saw site schedule"))
     _, out, _ = here(capsys, "tour", "good.md", "--report")
     assert [each["title"] for each in json.loads(out)["lessons"]] == ["Own"]
+
+
+def test_a_user_without_a_name_has_a_number(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 54321)
+    status, out, err = here(capsys, "tour", "call-site", "--report")
+    assert (status, err) == (0, "") and json.loads(out)["student"] == "54321"

@@ -40,6 +40,14 @@ def test_it_appears_after_two_seconds_and_is_removed(tty: bool) -> None:
     assert shown == ["", "", "", ""]  # removed before each item's own output
 
 
+def test_a_dumb_terminal_gets_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    seconds = iter([0, 60])
+    terminal = Terminal(True)
+    StatusLine("steps", 5, terminal, lambda: next(seconds)).step()
+    assert terminal.getvalue() == ""
+
+
 def test_minutes() -> None:
     seconds = iter([0, 60])
     terminal = Terminal(True)

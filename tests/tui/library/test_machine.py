@@ -52,6 +52,13 @@ def test_columns_have_what_the_exported_table_has(machine: TracedMachine, tracer
     assert trace.text == machine.files["trace"]
 
 
+def test_task_switches_of_the_wakeup_tracer_have_their_names(machine: TracedMachine) -> None:
+    machine.sh("echo wakeup > current_tracer; run syscalls; echo raw > trace_marker_raw")
+    assert {"wakeup", "context_switch"} < set(machine.trace()["event"].tolist())
+    machine.sh("echo nop > current_tracer; echo raw > trace_marker_raw")
+    assert machine.trace()["event"].tolist() == ["raw_data"]
+
+
 def test_files_are_a_mapping_whose_writes_can_be_undone(machine: TracedMachine) -> None:
     files = machine.files
     assert "current_tracer" in files and "events" not in files and "nosuch" not in files
@@ -66,6 +73,8 @@ def test_files_are_a_mapping_whose_writes_can_be_undone(machine: TracedMachine) 
             wrong()
     with pytest.raises(dynftrace.DynftraceError, match=r"^current_tracer: Invalid argument"):
         files["current_tracer"] = "nosuch"
+    with pytest.raises(dynftrace.DynftraceError, match=r"^events: Is a directory$"):
+        files["events"]
     with pytest.raises(TypeError, match="cannot be deleted"):
         del files["current_tracer"]
 
@@ -104,6 +113,23 @@ def test_mistakes_are_one_sentence(machine: TracedMachine) -> None:
         dynftrace.open(cpus=9)
     with pytest.raises(AttributeError):
         _ = dynftrace.nosuch  # type: ignore[attr-defined]
+
+
+def test_one_module_may_be_a_string() -> None:
+    with dynftrace.open(modules="usbcore") as machine:
+        assert machine.site("usb_alloc_dev").name == "usb_alloc_dev"
+
+
+def test_a_picture_displays_nothing_by_itself(
+    machine: TracedMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def display(*arguments: object) -> None:
+        raise AssertionError("displayed")
+
+    plain = machine.picture(size="60x16").svg
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr("rich.jupyter.display", display)
+    assert machine.picture(size="60x16").svg == plain
 
 
 def test_the_notebook_runs_and_shows_something_after_each_cell() -> None:

@@ -79,7 +79,9 @@ async def test_a_movie_begins_as_the_picture_and_types_the_command(movie: Movie)
 
 
 def test_equal_input_gives_equal_files(movie: Movie) -> None:
-    again = record_console(CannedDriver, ["hi"], SIZE, 900)
+    done: list[int] = []
+    again = record_console(CannedDriver, ["hi"], SIZE, 900, done=lambda: done.append(1))
+    assert len(done) == 1
     assert list(cast(again)) == list(cast(movie))
     assert list(animated(again)) == list(animated(movie))
 

@@ -95,11 +95,28 @@ def test_a_timeline_has_nested_slices_and_every_other_event(graph: TraceText) ->
     marks = [each for each in entries if each["ph"] == "i"]
     assert [each["name"] for each in marks] == ["tracing_mark_write: mark"]
     running = [each for each in entries if each["ph"] == "X" and each["pid"] == CPUS]
-    assert {each["tid"] for each in running} == {0, 1}
-    for cpu in (0, 1):
-        own = [each for each in running if each["tid"] == cpu]
+    names = {each["tid"]: each["args"]["name"] for each in entries if each["name"] == "thread_name"}
+    assert {names[each["tid"]] for each in running} == {"CPU 0", "CPU 1"}
+    for cpu in ("CPU 0", "CPU 1"):
+        own = [each for each in running if names[each["tid"]] == cpu]
         ends = [each["ts"] + each["dur"] for each in own]
         assert all(end <= later["ts"] + 1e-6 for end, later in zip(ends, own[1:], strict=False))
+
+
+def test_no_number_of_a_thread_is_used_twice() -> None:
+    # Perfetto takes a thread of one process for one of the same number in another.
+    entries = json.loads("".join(timeline(traced("echo 1 > events/enable; run syscalls"))))
+    threads = [each["tid"] for each in entries["traceEvents"] if each["name"] == "thread_name"]
+    assert len(threads) == len(set(threads)) and not {TASKS, CPUS} & set(threads)
+    assert min(TASKS, CPUS, *(each for each in threads if each > 1000)) > 1 << 22
+
+
+def test_events_of_the_wakeup_tracer_and_raw_markers_have_the_kernels_names() -> None:
+    text = traced("echo wakeup > current_tracer; run syscalls")
+    kinds = [json.loads(line)["event"] for line in json_lines(text)]
+    assert {"wakeup", "context_switch"} < set(kinds) and "unknown" not in kinds
+    text = traced("echo nop > current_tracer; echo raw > trace_marker_raw")
+    assert [json.loads(line)["event"] for line in json_lines(text)] == ["raw_data"]
 
 
 def test_records_have_the_fields_of_each_event() -> None:

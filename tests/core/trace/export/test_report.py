@@ -17,6 +17,7 @@ from ....support.user import executor, opened
 TRACE_CMD = shutil.which("trace-cmd") or ""
 
 FUNCTIONS = """echo function > current_tracer
+echo abcdefgh > trace_marker_raw
 run syscalls
 insmod usbcore
 run usb
@@ -54,6 +55,16 @@ echo 1 > events/syscalls/enable
 run syscalls
 echo 'an %s' > trace_marker"""
 
+KERNEL = """echo 'p:probe vfs_read count=$arg3' > kprobe_events
+echo 1 > events/enable
+insmod usbcore
+run syscalls
+run timers
+run usb
+rmmod usbcore"""
+
+WAKEUP = "echo wakeup > current_tracer; run syscalls"
+
 
 @cache
 def version() -> str:
@@ -75,8 +86,14 @@ def version() -> str:
         ("mips", ONE_CPU),
         ("i386", EVENTS),
         ("arm64", EVENTS),
+        ("x86_64", KERNEL),
+        ("i386", KERNEL),
+        ("x86_64", WAKEUP),
     ],
-    ids=["functions", "calls", "stacks", "counted", "one-cpu", "events-32", "events-64"],
+    ids=[
+        *("functions", "calls", "stacks", "counted", "one-cpu", "events-32", "events-64"),
+        *("kernel-64", "kernel-32", "wakeup"),
+    ],
 )
 def test_trace_cmd_prints_the_same(arch: str, commands: str, tmp_path: Path) -> None:
     if version() != "3.1":
@@ -88,7 +105,7 @@ def test_trace_cmd_prints_the_same(arch: str, commands: str, tmp_path: Path) -> 
     command = [TRACE_CMD, "report", str(path)]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     found = "".join(exported(array.text(), "report", path.name))
-    assert printed.stderr == "" and len(found.splitlines()) > 50
+    assert printed.stderr == "" and len(found.splitlines()) > 40
     assert found == printed.stdout
 
 
