@@ -32,6 +32,8 @@ from .tracetext import TraceText
 _SHAPES = dict.fromkeys((TraceType.FN, HIT, EVENT), FieldKind.CALLER)
 """Kind of the text after an event's name, by type; `TEXT` for other types."""
 
+_PRINTK = (TraceType.BPRINT, TraceType.BPUTS)
+
 _STATES = "RSDTtXZPI"
 
 
@@ -138,8 +140,12 @@ class FunctionFormatter:
         """Generate the rows that are only a message because of the option printk-msg-only."""
         if self.context.options.printk_msg_only:
             rows = self.table.events[events]
-            for at in np.flatnonzero(rows["type"] == TraceType.PRINT).tolist():
-                yield at, self.labels.texts[int(rows["parent"][at])]
+            for at in np.flatnonzero(np.isin(rows["type"], (TraceType.PRINT, EVENT))).tolist():
+                row = int(rows["parent"][at])
+                if rows["type"][at] == TraceType.PRINT:
+                    yield at, self.labels.texts[row]
+                elif int(self.table.details.records.ids[row]) in _PRINTK:
+                    yield at, self._event(row)[1].removeprefix(": ")
 
     def _event_fields(self, events: NDArray[np.intp]) -> Iterator[Fields]:
         names, rests = self.own_texts(events)
