@@ -123,10 +123,11 @@ def lsmod(context: Context, arguments: Arguments) -> None:
 COMMANDS = (
     Command(
         "insmod",
-        "[OPTIONS] NAME|PATH [PARAMETER=VALUE]…",
+        "[OPTIONS] MODULE [ARG]…",
         "load a module",
         insmod,
         Argument.AVAILABLE_MODULE,
+        "MODULE: a name or a path. ARG: one of its parameters, NAME=VALUE.\n"
         "--far: out of reach of a direct call, as if there were no room near the kernel.\n"
         "--replace OLD=NEW: wherever the module's file calls OLD, call the module's own\n"
         "function NEW instead.",
@@ -134,11 +135,12 @@ COMMANDS = (
     ),
     Command(
         "modprobe",
-        "NAME|PATH [PARAMETER=VALUE]…",
+        "NAME|PATH [ARG]…",
         "load a module and its dependencies",
         modprobe,
         details="NAME is a module in lib/modules/RELEASE beside boot/vmlinuz-RELEASE, the kernel.\n"
-        "For a PATH, dependencies come from the tree around it.",
+        "For a PATH, dependencies come from the tree around it.\n"
+        "ARG: one of its parameters, NAME=VALUE.",
         changes=Changes.ALWAYS,
     ),
     Command(
