@@ -71,3 +71,11 @@ def test_a_recorded_file_has_the_formats(tmp_path: Path) -> None:
     path.write_bytes(recorded(session.boot.array))
     text = "".join(Recording(path).text().file())
     assert all(each in text for each in MESSAGES)
+
+
+def test_the_graph_tracer_shows_the_messages_alone() -> None:
+    run = executor(opened())
+    run("echo schedule > set_graph_function; echo function_graph > current_tracer")
+    run("modprobe trace-printk")
+    shown = run("grep -o '/[*] This.* [*]/' trace").splitlines()
+    assert shown == [f"/* {each} */" for each in MESSAGES]
