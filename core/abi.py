@@ -42,6 +42,9 @@ FTRACE_PAGE_SIZE = 4096
 
 MODULE_NAME_LEN = 56
 
+MODULE_ARGS_MAX = 512
+"""Bytes of a module's parameters as text, with the NUL."""
+
 
 LATENCY_CPUS = 8
 
@@ -169,6 +172,7 @@ class Vector(IntEnum):
     DEVICE = 3
     CALL_FUNCTION = 4
     UPDATE = 5
+    IRQ_WORK = 6
 
 
 class RequestKind(IntEnum):
@@ -186,6 +190,8 @@ class TraceType(IntEnum):
     WAKE = 3
     STACK = 4
     PRINT = 5
+    BPRINT = 6
+    BPUTS = 14
     RAW_DATA = 18
     GRAPH_RET = 10
     GRAPH_ENT = 11
@@ -685,6 +691,12 @@ def this_module(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
 def mod_arch_specific(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     """Return `struct mod_arch_specific`: addresses of the stubs of the callers, or 0."""
     return _layout([(name, f"u{pointer_size}") for name in ("tramp", "tramp_regs")], byteorder)
+
+
+def kernel_param(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
+    """Return `struct kernel_param` of the guest's module.h: a parameter of a module."""
+    fields = ("name", "set", "arg", "size")
+    return _layout([(name, f"u{pointer_size}") for name in fields], byteorder)
 
 
 def dyn_ftrace(byteorder: str, pointer_size: int) -> np.dtype[np.void]:

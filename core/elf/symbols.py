@@ -109,6 +109,18 @@ class SymbolTable:
         mask: NDArray[np.bool_] = self.defined & self.text & (self.kind != STT_OBJECT)
         return mask
 
+    @property
+    def letters(self) -> NDArray[np.str_]:
+        """The type of each symbol as nm(1) prints it: T or D, in lower case if it is local, W or V.
+
+        All data is D, whether it can be written or not.
+        """
+        local, weak = self.binding == STB_LOCAL, self.binding == STB_WEAK
+        code = np.where(local, "t", np.where(weak, "W", "T"))
+        data = np.where(local, "d", np.where(weak, "V", "D"))
+        letters: NDArray[np.str_] = np.where(self.functions, code, data)
+        return letters
+
     @cached_property
     def _index(self) -> dict[str, int]:
         """Row by name; of equal names a global one wins, then a weak one, then the first."""

@@ -78,6 +78,7 @@ class Printer:
     def _trace_printk(self, record: Record) -> tuple[str, str]:
         fields = self._event.by_name
         where = self._names(record.number(fields["ip"]), False) if "ip" in fields else ""
+        where = where.partition(" [")[0]  # as seq_print_ip_sym() prints it
         if self._event.name == "bputs":
             return where, f": {self._string('str', record)}".removesuffix("\n")
         if "buf" not in fields:

@@ -169,16 +169,25 @@ class Kallsyms:
     def text(self, pointer_size: int) -> str:
         """Return the content of /proc/kallsyms: `address type name`, and the module if any.
 
-        The type is T for functions and D for all others; the tables do not record local symbols.
+        Types are those of `SymbolTable.letters`.
         """
         merged = self._all()
         width, lines = 2 * pointer_size, []
-        columns = (merged.start, merged.function, merged.name, merged.table)
-        for start, function, name, table in zip(*(c.tolist() for c in columns), strict=True):
+        columns = (merged.start, self._letters(), merged.name, merged.table)
+        for start, letter, name, table in zip(*(c.tolist() for c in columns), strict=True):
             module = self._module(name, table)
             of = "" if module is None else f"\t[{module}]"
-            lines.append(f"{start:0{width}x} {'T' if function else 'D'} {name}{of}\n")
+            lines.append(f"{start:0{width}x} {letter} {name}{of}\n")
         return "".join(lines)
+
+    def _letters(self) -> NDArray[np.str_]:
+        """Return the type of each merged symbol."""
+        tables = [table for _, table in self._tables]
+        if not tables:
+            return np.empty(0, "U1")
+        start = np.concatenate([table.address[table.by_address] for table in tables])
+        letters = np.concatenate([table.letters[table.by_address] for table in tables])
+        return letters[np.argsort(start, kind="stable")]
 
     def _module(self, name: str, table: int) -> str | None:
         """Return the module to show with `name` of the table with number `table`."""

@@ -57,6 +57,12 @@ _TRAMPS = {CALLER: "tramp", REGS_CALLER: "tramp_regs"}
 KSYMTABS = ("__ksymtab", "__ksymtab_gpl")
 """Sections with exported symbols."""
 
+_PARAMETERS = "__param"
+"""Section with a `struct kernel_param` for each parameter."""
+
+_PARSE_ARGS, _ARGS = "parse_args", "module_args"
+"""The kernel's function that sets parameters, and the variable with their text."""
+
 PER_CPU = ".data..percpu"
 """The section of a module's per-CPU data."""
 
@@ -147,6 +153,15 @@ class Modules:
         name = name.replace("-", "_")
         return next((module for module in self.loaded if module.name == name), None)
 
+    def part(self, name: str, section: str) -> range:
+        """Return the addresses of a section of the loaded module `name`; empty without it."""
+        module = self.find(name)
+        found = None if module is None else module.image.section(section)
+        if module is None or found is None or found.index not in module.linked.bases:
+            return range(0)
+        start = module.linked.bases[found.index]
+        return range(start, start + found.size)
+
     def users(self, name: str) -> list[str]:
         """Return the names of the loaded modules that depend on `name`."""
         return [module.name for module in self.loaded if name in module.depends]
@@ -160,15 +175,19 @@ class Modules:
         file: Image | Path | str,
         far: bool = False,
         replaced: tuple[str, str] | None = None,
+        args: str = "",
     ) -> Module:
-        """Load a module, make its records, and run its init.
+        """Load a module, make its records, set its parameters, and run its init.
 
-        `far` puts it into the area that the kernel uses when the near one is full. `replaced` has
-        two symbols: the module's calls of the first become calls of the second. Raises `UsageError`
-        if the port has no such area or there is no such call, `ImageError` for an invalid file,
-        `ModuleError` with the kernel's errno (EEXIST, ENOEXEC, ENOENT, ENOMEM, or the result of
-        init), `FtraceBug` if its sites are to be enabled and a slot or trampoline is damaged, and
-        `GuestError` if init does not return. After a `GuestError` the module stays loaded in its
+        `args` are parameters, as `name=value` words; one that the module does not have is ignored,
+        with a message in the kernel's log. `far` puts it into the area that the kernel uses when
+        the near one is full. `replaced` has two symbols: the module's calls of the first become
+        calls of the second. Raises `UsageError` if the port has no such area, there is no such
+        call, or the kernel sets no parameters, `ImageError` for an invalid file, `ModuleError`
+        with the kernel's errno (EEXIST, ENOEXEC, ENOENT, ENOMEM, EINVAL for a parameter, or the
+        result of init), `FtraceBug` if its sites are to be enabled and a slot or trampoline is
+        damaged, and `GuestError` if init does not return. After a `GuestError` the module stays
+        loaded in its
         current state.
         """
         image = file if isinstance(file, Image) else Image.load(file, self._port.facts)
@@ -196,7 +215,7 @@ class Modules:
             self.loaded.append(module)
             for coming in self._coming:
                 coming(module.name)
-            self._init(module)
+            self._init(module, args)
         except GuestError:
             raise
         except BaseException:
@@ -231,7 +250,7 @@ class Modules:
                 raise ModuleError(name, errno.EBUSY, reason)
             self._set_state(module, abi.ModuleState.GOING)
             if leave:
-                self._machine.requests.call(leave, (), "rmmod")
+                self._machine.requests.call_as_client(leave, (), "rmmod")
             self._tell("free", module, "rmmod")
         self._take_out(module)
 
@@ -422,15 +441,19 @@ class Modules:
         module.exports = found
         return module
 
-    def _init(self, module: Module) -> None:
+    def _init(self, module: Module, args: str) -> None:
         """Run the module's init. Raises `ModuleError` with the errno that init returned."""
+        if args and module.this_module is None:
+            raise UsageError(f"{module.name}: the kernel has not booted, so it sets no parameters")
         if module.this_module is None:
             return
         self._set_state(module, abi.ModuleState.COMING)
+        if args:
+            self._set_parameters(module, args)
         self._tell("load", module, "insmod")
         start = int(self._this(module)["init"])
         if start:
-            result = self._machine.requests.call(start, (), "insmod") & 0xFFFF_FFFF
+            result = self._machine.requests.call_as_client(start, (), "insmod") & 0xFFFF_FFFF
             if result >= 2**31:
                 raise ModuleError(module.name, 2**32 - result)
             if result:
@@ -440,6 +463,23 @@ class Modules:
                     "errno; loaded anyway",
                 )
         self._set_state(module, abi.ModuleState.LIVE)
+
+    def _set_parameters(self, module: Module, args: str) -> None:
+        """Have the kernel set the parameters of the module. Raises `ModuleError`."""
+        function, place = (self._kallsyms.address(name) for name in (_PARSE_ARGS, _ARGS))
+        if function is None or place is None:
+            raise UsageError(f"{module.name}: this kernel does not define {_PARSE_ARGS}()")
+        data = args.encode() + b"\0"
+        if len(data) > abi.MODULE_ARGS_MAX:
+            raise UsageError(f"parameters have at most {abi.MODULE_ARGS_MAX - 1} bytes together")
+        this, table = module.this_module or 0, self.part(module.name, _PARAMETERS)
+        size = abi.kernel_param(self._port.facts.byteorder, self._port.facts.pointer_size).itemsize
+        self._machine.memory.write(place, data)
+        result = self._machine.requests.call_as_client(
+            function, (this, table.start, len(table) // size), "insmod"
+        )
+        if result % 2**32 >= 2**31:
+            raise ModuleError(module.name, 2**32 - result % 2**32)
 
     def _tell(self, what: str, module: Module, comm: str) -> None:
         """Have the guest write the trace event module_load or module_free, if it is on."""

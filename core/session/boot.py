@@ -25,6 +25,7 @@ from ..modules.module import Modules
 from ..trace.buffer.ringbuffer import RingBuffer
 from ..trace.buffer.subbuffer import PageFormat
 from ..tracefs import TraceArray, TracefsTree
+from ..tracefs.printk import SECTION as PRINTK_SECTION
 from ..views.address_map import MapReader
 from ..views.call_site import SiteReader
 from ..views.disasm import Disassembler, Insn
@@ -115,6 +116,10 @@ class Boot:
         services.connect(TracingServices(ftrace, array))
         modules = Modules(machine, image, kallsyms, ftrace)
         modules.observe(array.kprobes.module_coming, array.kprobes.module_gone)
+        modules.observe(
+            lambda name: array.printk.hold(modules.part(name, PRINTK_SECTION)),
+            lambda start, end: None,
+        )
         disassembler = Disassembler(facts, kallsyms)
         addresses = AddressReader(facts, kallsyms)
         files = LoadedFiles(image, modules)

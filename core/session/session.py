@@ -399,30 +399,37 @@ class Session:
         return sorted(path.stem for path in self.port.images().glob("*.ko"))
 
     def insmod(
-        self, name: str, far: bool = False, replaced: tuple[str, str] | None = None
+        self,
+        name: str,
+        far: bool = False,
+        replaced: tuple[str, str] | None = None,
+        args: str = "",
     ) -> Module:
         """Load a module by name or path; `far` puts it out of reach of the kernel's calls.
 
-        `replaced` has two symbols: the module's calls of the first become calls of the second.
-        Raises `ModuleError`, `ImageError`, `GuestError`, and `UsageError` for `far` on a port with
-        a single module area, or if there is no call to replace.
+        `args` are its parameters, as `name=value` words. `replaced` has two symbols: the module's
+        calls of the first become calls of the second. Raises `ModuleError`, `ImageError`,
+        `GuestError`, and `UsageError` for `far` on a port with a single module area, if there is no
+        call to replace, or if the kernel sets no parameters.
         """
         with self.lock:
             self.boot.ftrace.patcher.check_idle()
             boot = self.boot
-            module = boot.modules.insmod(self.module_path(name), far, replaced)
+            module = boot.modules.insmod(self.module_path(name), far, replaced, args)
             boot.tracefs.module_loaded(module.name)
             return module
 
-    def modprobe(self, name: str) -> list[Module]:
+    def modprobe(self, name: str, args: str = "") -> list[Module]:
         """Load a module of the kernel's tree and its dependencies; return the newly loaded ones.
 
-        `name` is a name or a path inside a tree. Raises `UsageError` without a tree, for an
-        unknown module, and if `BUNDLED_ONLY` is set; else as `insmod`.
+        `name` is a name or a path inside a tree; `args` are the module's parameters. Raises
+        `UsageError` without a tree, for an unknown module, and if `BUNDLED_ONLY` is set; else as
+        `insmod`.
         """
         with self.lock:
             path = Path(name)
-            bundled = self.spec.kernel is None and name in self.available_modules()
+            known = {_plain(each) for each in self.available_modules()}
+            bundled = self.spec.kernel is None and _plain(name) in known
             if os.environ.get(BUNDLED_ONLY) and not bundled:
                 raise UsageError("modprobe loads only the modules that come with dynftrace here")
             tree = ModuleTree(self.port.images()) if bundled else None
@@ -440,11 +447,11 @@ class Session:
             files = tree.order(
                 path.name.split(".")[0], lambda each: depends(Image.load(each, self.port.facts))
             )
-            known = self.boot.modules
+            loaded = self.boot.modules
             return [
-                self.insmod(str(each))
+                self.insmod(str(each), args=args if each is files[-1] else "")
                 for each in files
-                if known.find(each.name.split(".")[0]) is None
+                if loaded.find(each.name.split(".")[0]) is None
             ]
 
     def _own_tree(self) -> ModuleTree | None:
@@ -461,7 +468,7 @@ class Session:
             boot = self.boot
             records = boot.ftrace.records
             owners = records.module_names()
-            rows = [row for row, owner in enumerate(owners) if owner == name]
+            rows = [row for row, owner in enumerate(owners) if owner == _plain(name)]
             gone = records.table["ip"][rows].copy()
             boot.modules.rmmod(name)
             boot.array.forget(gone)
@@ -656,3 +663,8 @@ class Session:
             data = b"".join(insn.data for insn in insns)
             text = "; ".join(boot.disassembler.text(insn) for insn in insns)
             return f"{place}  {data.hex(' ')}  {text}"
+
+
+def _plain(name: str) -> str:
+    """Return the name that the kernel has for a module: dashes are underscores."""
+    return name.replace("-", "_")

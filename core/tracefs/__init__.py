@@ -23,6 +23,7 @@ from .kprobes import files as kprobe_files
 from .latency import files as latency_files
 from .options import files as option_files
 from .pids import files as pid_files
+from .printk import files as printk_files
 from .proc import proc_files
 from .profile import files as profile_files
 from .readme import files as readme_files
@@ -31,7 +32,7 @@ from .stack import files as stack_files
 from .stack import filter_files as stack_filter_files
 from .tracers import files as tracer_files
 from .traces import files as trace_files
-from .tree import Directory, File, FixedFile, Handle, Tracefs
+from .tree import Directory, File, Handle, Tracefs
 
 __all__ = [
     "Directory",
@@ -72,7 +73,7 @@ class TracefsTree(Tracefs):
                 **profile_files(array.profile, switch, graph, machine, kallsyms),
                 **trace_files(array),
                 **cmdline_files(array.tasks),
-                "printk_formats": FixedFile(""),
+                **printk_files(array.printk),
                 **snapshot_files(array.ring, array.snapshot),
                 **buffer_files(array),
                 **option_files(array),

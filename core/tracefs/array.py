@@ -65,6 +65,7 @@ from .graph import Graph
 from .kprobes import KprobeEvents
 from .latency import OVERWRITE, Latency
 from .pids import Pids
+from .printk import TracePrintk
 from .probes import EventNumbers, ProbeEvent
 from .profile import Profile
 from .syscalls import Syscalls
@@ -162,6 +163,9 @@ class TraceArray(BaseArray):
         self.kernel_events = KernelEvents(
             *(machine, kallsyms, self.event_files, self, self._event_switched)
         )
+        self.printk = TracePrintk(
+            machine, kallsyms, self.event_files.blocks, lambda: self._event_switched(True)
+        )
         self.dynamic_events = DynEvents(self._reset_all)
         kprobes, numbers = Kprobes(machine, kallsyms, ftrace), EventNumbers()
         self.kprobes = KprobeEvents(
@@ -225,6 +229,7 @@ class TraceArray(BaseArray):
         owned_too = (
             *(self.marker, self.event_files, self.event_pids, self.kernel_events, self.latency),
             *(self.fprobes, self.kprobes, self.eprobes, self.synthetic, self.event_directories),
+            self.printk,
         )
         kept = in_order(attributes(self, "others"), self.commands.save())
         return in_order(super().save(), kept, *(each.save() for each in (*owned, *owned_too)))
@@ -420,6 +425,7 @@ class TraceArray(BaseArray):
             fprobes=self.fprobes.by_number(),
             syscalls=self.syscalls.by_number,
             events=self._formats(),
+            printk_formats=self.printk.by_address,
         )
 
     def _switch(self, name: str) -> None:
@@ -486,7 +492,8 @@ class TraceArray(BaseArray):
         """Return the formats of events, by event type."""
         addresses = self.options["sym-addr"]
         probed = {each.number: each.format(addresses) for each in self._probe_events}
-        return {**self.kernel_events.by_number, **self.synthetic.by_number, **probed}
+        known = {**self.kernel_events.by_number, **self.synthetic.by_number, **probed}
+        return {**known, **self.printk.events}
 
     def allocate_snapshot(self) -> None:
         """Make a spare buffer if none exists."""
@@ -517,6 +524,7 @@ class TraceArray(BaseArray):
             self.tracer in RECORDING_NAMES
             or (events and self.options["record-cmd"])
             or any(other.writing for other in self.others)
+            or self.printk.used
         )
         self.ring.set_record_tgid(events and self.options["record-tgid"])
         self.ring.set_record_cmd(tracing)

@@ -116,6 +116,21 @@ def layouts(long: int) -> Sequence[Layout]:
             '"%ps: %s", (void *)REC->ip, REC->buf',
         ),
         Layout(
+            "bprint",
+            TraceType.BPRINT,
+            (
+                *fields(ip, ("const char *", "fmt", long)),
+                Field("u32", "buf[]", COMMON_SIZE + 2 * long, 0),
+            ),
+            '"%ps: %s", (void *)REC->ip, REC->fmt',
+        ),
+        Layout(
+            "bputs",
+            TraceType.BPUTS,
+            fields(ip, ("const char *", "str", long)),
+            '"%ps: %s", (void *)REC->ip, REC->str',
+        ),
+        Layout(
             "raw_data",
             TraceType.RAW_DATA,
             (*fields((number, "id", 4)), Field("char", "buf[]", COMMON_SIZE + 4, 0)),

@@ -18,6 +18,7 @@ from ..trace.export.tracedat import VERSIONS, Description, trace_dat
 from .event import TraceEvent, format_text
 from .ftrace_events import HEADER_EVENT, header_page, layouts
 from .latency import Latency
+from .printk import TracePrintk
 
 
 class Recorded(Protocol):
@@ -58,6 +59,11 @@ class Recorded(Protocol):
         """The clocks that can be used."""
         ...
 
+    @property
+    def printk(self) -> TracePrintk:
+        """The formats of trace_printk()."""
+        ...
+
     def cmdlines(self) -> Mapping[int, str]:
         """Return the names of tasks by pid."""
         ...
@@ -89,6 +95,7 @@ def recorded(array: Recorded, version: int = VERSIONS[0]) -> bytes:
         formats=formats,
         kallsyms=array.kallsyms.text(layout.pointer_size),
         cmdlines="".join(f"{pid} {comm}\n" for pid, comm in array.cmdlines().items()),
+        printk_formats=array.printk.text(),
         trace_clock=" ".join(clocks),
         clock=array.clock,
         uname=f"Linux {array.latency.release} {array.machine.port.facts.name}",

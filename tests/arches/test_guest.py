@@ -18,7 +18,7 @@ from ..support import equilibrium
 from ..support.ports import FAMILIES
 from ..support.user import subject
 
-WORKLOADS = ["boot", "syscalls", "usb", "forkbomb", "irqstorm", "locks", "timers"]
+WORKLOADS = ["boot", "syscalls", "usb", "forkbomb", "irqstorm", "locks", "timers", "sockets"]
 MACHINES = [*((arch, 4) for arch in arches.names()), *((arches.DEFAULT, cpus) for cpus in (1, 2))]
 """Ports and numbers of CPUs."""
 

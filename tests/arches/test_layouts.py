@@ -84,6 +84,7 @@ def layouts(byteorder: str, pointer_size: int) -> dict[str, np.dtype[np.void]]:
         "ftrace_ret_entry": ret_stack["stack"].base[[*entry_fields]],
         "module": np.dtype([*abi.this_module(byteorder, pointer_size).descr, ("arch", arch)]),
         "mod_arch_specific": arch,
+        "kernel_param": abi.kernel_param(byteorder, pointer_size),
         "ftrace_ops_entry": abi.ftrace_ops_entry(byteorder),
         "fgraph_control": abi.fgraph_control(byteorder),
         "ftrace_profile_control": abi.ftrace_profile_control(byteorder),

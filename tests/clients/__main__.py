@@ -1,11 +1,12 @@
 """Runs the clients against mounted machines, and writes the table of a page.
 
     python -m tests.clients [--only CLIENT] [--case GLOB] [--write PAGE] [--check PAGE]
+                            [--patience FACTOR]
 
 `CLIENT` is trace-cmd, perf, libtracefs or selftests; `GLOB` matches names of cases, or paths of
-selftests below test.d. What is not installed is skipped, with a
-reason. `--check` fails if less than three quarters of the cases pass that pass on the page. Needs
-root; see namespace.py.
+selftests below test.d. What is not installed is skipped, with a reason. `--patience` multiplies
+the time that clients have, for a busy system. `--check` fails if less than three quarters of the
+cases pass that pass on the page. Needs root; see namespace.py.
 """
 
 from __future__ import annotations
@@ -166,7 +167,9 @@ def main() -> int:
     parser.add_argument("--case", default="*", metavar="GLOB")
     parser.add_argument("--write", type=Path, metavar="PAGE")
     parser.add_argument("--check", type=Path, metavar="PAGE")
+    parser.add_argument("--patience", type=float, default=1.0, metavar="FACTOR")
     options = parser.parse_args()
+    Machine.patience = options.patience
     began = time.monotonic()
     try:
         enter()

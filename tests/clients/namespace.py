@@ -79,6 +79,9 @@ def _check_private() -> None:
 class Machine:
     """A machine whose files are mounted on `TRACING`."""
 
+    patience = 1.0
+    """Factor of all limits of host seconds: more on a busy system."""
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         """For files of the clients."""
@@ -107,7 +110,8 @@ class Machine:
     ) -> tuple[int, str]:
         """Run a client; return its status and all that it wrote.
 
-        `tracefs` shows it the mount as one of type tracefs. A client that takes longer than
+        `tracefs` shows it the mount as one of type tracefs. Programs that load modules are those of
+        the machine. A client that takes longer than
         `seconds` is killed with its children: its status is 124.
         """
         command = [*_NO_MOUNTS, *words]
@@ -116,6 +120,7 @@ class Machine:
         with subprocess.Popen(
             command,
             cwd=cwd or self.folder,
+            env={**os.environ, "PATH": f"{TRACING / 'bin'}:{os.environ.get('PATH', os.defpath)}"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -124,7 +129,7 @@ class Machine:
             start_new_session=True,
         ) as client:
             try:
-                said, _ = client.communicate(timeout=seconds)
+                said, _ = client.communicate(timeout=seconds * self.patience)
                 _check_private()
                 return client.returncode, said
             except subprocess.TimeoutExpired:

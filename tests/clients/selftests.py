@@ -69,11 +69,11 @@ def run(machine: Machine, top: Path, glob: str = "*") -> Iterator[Result]:
 
     A case that does not end fails, and the cases after it are run.
     """
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + SECONDS * machine.patience
     for place in sorted({case.parent for case in cases(top, glob)}):
         left = [case for case in cases(top, glob) if case.parent == place]
         while left:
-            seconds = min(OF_A_FOLDER_S, end - time.monotonic())
+            seconds = min(OF_A_FOLDER_S, (end - time.monotonic()) / machine.patience)
             if seconds <= 0:
                 yield from (Result(_short(case, top), "FAIL", "no time was left") for case in left)
                 break

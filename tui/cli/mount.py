@@ -33,9 +33,10 @@ def mount_command(
 ) -> None:
     """Mount tracefs of a machine on the empty directory DIR, until ctrl+c or umount.
 
-    Programs then read and write its files as on a real kernel. Two names are not part of tracefs:
+    Programs then read and write its files as on a real kernel. Three names are not part of tracefs:
     shell commands written to DIR/ctl run in the machine, and reading DIR/ctl returns their output;
-    DIR/proc has the machine's /proc files. Only the user who mounts has access.
+    DIR/proc has the machine's /proc files; DIR/bin has modprobe and rmmod for the machine. Only the
+    user who mounts has access.
     """
     from ..mount.mount import check_directory, mount
     from ..mount.runner import Pace

@@ -4,7 +4,8 @@ The host's kernel reports forks and execs through the process events connector. 
 the same pids repeat those of clients and of their children: a fork calls kernel_clone(), an exec
 do_execve(). So a client can filter by its own pid, and sees that pid in the trace. This needs root,
 and a guest with the function run_client(); without either, clients have no tasks. The guest also
-makes the directories of the events that clients define.
+makes the directories of the events that clients define, and a task with the client's pid calls
+chdir(2) if the client enters a directory of the mount.
 
 Sources: Documentation/driver-api/connector.rst, include/uapi/linux/cn_proc.h.
 """
@@ -31,7 +32,10 @@ MOST = 64
 _LIMIT_NS = 100_000_000
 """Virtual ns that one step may take."""
 
-_FUNCTION = "run_client"
+_FUNCTION, _CHDIR = "run_client", "client_chdir"
+MOUNT_TYPE = " fuse.tracefs "
+"""Type of a mount, as mountinfo has it."""
+
 _PROGRAMS = {"ping": 2, "ls": 3}
 """The guest's programs, with their numbers; number 1 stands for all others."""
 
@@ -65,6 +69,8 @@ class Clients:
         self._known: set[int] = set()
         """Processes that are clients."""
         self._ended: set[int] = set()
+        self._entered: dict[int, str] = {}
+        """Directories of the mount that clients are about to enter, by pid."""
 
     def close(self) -> None:
         """Stop listening."""
@@ -80,12 +86,20 @@ class Clients:
             self._known.add(pid)
             requests.client = Client(pid, _comm(pid))
         self.repeat()
+        self._entered.pop(pid, None)  # it was not chdir(2) that asked
         try:
             yield
             if not self._session.boot.ftrace.patcher.held:
                 self._session.boot.array.event_directories.update()
         finally:
             requests.client = None
+
+    def enters(self, pid: int, path: str) -> None:
+        """Note that a client asks for the right to enter the directory `path` of the mount.
+
+        Called at any time, by any thread.
+        """
+        self._entered[pid] = path
 
     def repeat(self) -> None:
         """Have guest tasks repeat the clients' actions since the last call."""
@@ -94,6 +108,7 @@ class Clients:
         # The guest's task ends after each step, but its pid stays in use while the client lives.
         array.outside = frozenset(self._known | self._ended)
         self._execute(steps)
+        self._change_directories()
         array.outside = frozenset(self._known)
         for pid in self._ended:
             array.follow_task(pid, 0)
@@ -113,6 +128,30 @@ class Clients:
                 return
             except DynftraceError:
                 return
+
+    def _change_directories(self) -> None:
+        """Have guest tasks call chdir(2) for the clients that have entered a directory."""
+        for pid, path in list(self._entered.items()):
+            directory = _directory(pid, path)
+            if directory is None:
+                continue
+            self._entered.pop(pid, None)
+            function = self._session.boot.kallsyms.address(_CHDIR)
+            if function is None or self._socket is None or not self._seen():
+                continue
+            requests, blocks = (
+                self._session.boot.machine.requests,
+                self._session.boot.array.event_files.blocks,
+            )
+            before, place = requests.client, blocks.place(os.fsencode(directory) + b"\0")
+            requests.client = Client(pid, _comm(pid))
+            try:
+                requests.call_as_client(function, (place,), _comm(pid))
+            except DynftraceError:
+                return
+            finally:
+                requests.client = before
+                blocks.free(place)
 
     def _seen(self) -> bool:
         """Return whether anything is traced, and the machine can run."""
@@ -189,3 +228,17 @@ def _nice(pid: int) -> int:
         return os.getpriority(os.PRIO_PROCESS, pid)
     except OSError:
         return 0
+
+
+def _directory(pid: int, path: str) -> str | None:
+    """Return the current directory of a process if it is `path` of a mount; None otherwise."""
+    try:
+        directory = os.readlink(f"/proc/{pid}/cwd")
+        mounts = Path(f"/proc/{pid}/mountinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        return None
+    if not directory.endswith(path.rstrip("/")):
+        return None
+    top = directory.removesuffix(path.rstrip("/"))
+    own = (line.split() for line in mounts if MOUNT_TYPE in line)
+    return directory if any(row[4] == top for row in own) else None

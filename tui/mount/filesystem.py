@@ -53,11 +53,11 @@ class TracefsOperations(libfuse.Operations):
     def __init__(
         self,
         runner: Runner,
-        more: Mapping[str, File],
+        more: Mapping[str, Node],
         ready: Callable[[], None] = lambda: None,
         clients: Clients | None = None,
     ) -> None:
-        """`more` are files beside those of tracefs, by name; `ready` is called when mounted.
+        """`more` are files and directories beside those of tracefs; `ready` is called when mounted.
 
         `clients` gets the pid of each user of the files.
         """
@@ -113,7 +113,8 @@ class TracefsOperations(libfuse.Operations):
                 raise refused(errno.ENOTDIR)
             kinds = {name: isinstance(each, Directory) for name, each in node.entries.items()}
             if path == "/":
-                kinds |= {**dict.fromkeys(sorted(self._more), False), PROC[1:]: True}
+                more = {name: isinstance(each, Directory) for name, each in self._more.items()}
+                kinds |= {**dict(sorted(more.items())), PROC[1:]: True}
             return [
                 (name, {"st_mode": stat.S_IFDIR if is_directory else stat.S_IFREG}, 0)
                 for name, is_directory in {".": True, "..": True, **kinds}.items()
@@ -123,7 +124,22 @@ class TracefsOperations(libfuse.Operations):
         tree = self._runner.session.boot.tracefs
         if path == PROC or path.startswith(f"{PROC}/"):
             return tree.node(path)  # the mount point of another tree
-        return self._more.get(path[1:]) or tree.node(path)
+        name, slash, below = path[1:].partition("/")
+        beside = self._more.get(name)
+        if beside is None:
+            return tree.node(path)
+        if not slash:
+            return beside
+        found = beside.entries.get(below) if isinstance(beside, Directory) else None
+        if found is None:
+            raise refused(errno.ENOENT if isinstance(beside, Directory) else errno.ENOTDIR)
+        return found
+
+    def access(self, path: str, amode: int) -> int:
+        """Allow everything, as root may. chdir(2) asks before it enters a directory."""
+        if amode == os.X_OK and self._clients is not None:
+            self._clients.enters(libfuse.client(), path)
+        return 0
 
     def create(self, path: str, mode: int, fi: object) -> int:
         """Refuse, as tracefs does: clients make no files."""

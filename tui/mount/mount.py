@@ -11,6 +11,7 @@ from ...core.session.session import Session
 from .clients import Clients
 from .ctl import Ctl
 from .runner import Pace, Runner
+from .tools import DIRECTORY, tools
 
 DEVICE = "/dev/fuse"
 
@@ -56,7 +57,9 @@ def mount(
 
     runner = Runner(session, pace)
     clients = None if pace is Pace.CTL else Clients(session)
-    operations = TracefsOperations(runner, {"ctl": Ctl(session)}, ready, clients)
+    operations = TracefsOperations(
+        runner, {"ctl": Ctl(session), DIRECTORY: tools()}, ready, clients
+    )
     if clients is not None:
         runner.before = clients.repeat
     runner.after = operations.notify

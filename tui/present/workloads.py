@@ -17,6 +17,7 @@ _SENTENCES = {
     "irqstorm": "100 device interrupts in a row",
     "locks": "tasks on all CPUs fight for one lock",
     "timers": "32 timers expire",
+    "sockets": "a process accepts a connection and reads what the other writes",
 }
 
 

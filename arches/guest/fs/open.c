@@ -63,6 +63,28 @@ int do_sys_openat2(const char *path, unsigned int flags)
 	return fd;
 }
 
+static void set_fs_pwd(struct fs_struct *fs, struct dentry *dentry)
+{
+	struct dentry *old = fs->pwd;
+
+	fs->pwd = dentry;
+	dput(old);
+}
+
+int ksys_chdir(const char *path)
+{
+	struct dentry *dentry = kern_path(path);
+
+	if (IS_ERR(dentry))
+		return PTR_ERR(dentry);
+	if (!S_ISDIR(dentry->d_inode->i_mode)) {
+		dput(dentry);
+		return -ENOTDIR;
+	}
+	set_fs_pwd(current->fs, dentry);
+	return 0;
+}
+
 int filp_close(struct file *file)
 {
 	fput(file);

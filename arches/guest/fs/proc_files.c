@@ -91,6 +91,8 @@ static const struct {
 	{ "loadavg", { .proc_show = loadavg_proc_show } },
 	{ "meminfo", { .proc_show = meminfo_proc_show } },
 	{ "stat", { .proc_show = stat_proc_show } },
+	{ "interrupts", { .proc_show = show_interrupts } },
+	{ "slabinfo", { .proc_show = slab_show } },
 	{ "version", { .proc_show = version_proc_show } },
 	{ "comm", { .proc_show = comm_show, .proc_write = comm_write } },
 	{ "sysrq-trigger", { .proc_write = write_sysrq_trigger } },

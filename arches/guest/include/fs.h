@@ -142,6 +142,7 @@ struct dentry *kern_mount(const char *type);
 /* fs/open.c, fs/file.c, fs/file_table.c, fs/read_write.c */
 int do_sys_openat2(const char *path, unsigned int flags);
 int vfs_open(struct dentry *dentry, struct file *file);
+int ksys_chdir(const char *path);
 int filp_close(struct file *file);
 int close_fd(unsigned int fd);
 int get_unused_fd_flags(void);
@@ -202,5 +203,9 @@ struct proc_dir_entry {
 void proc_root_init(void);
 struct proc_dir_entry *proc_create(const char *name, const struct proc_ops *ops);
 void proc_register_files(void);
+
+/* Shows that have files of their own in /proc: irq/irq.c, mm/slab.c. */
+int show_interrupts(struct seq_file *m);
+int slab_show(struct seq_file *m);
 
 #endif

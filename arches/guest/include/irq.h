@@ -8,7 +8,7 @@
 
 struct pt_regs; /* owned by the machine; only its address is used */
 
-#define NR_VECTORS 6
+#define NR_VECTORS 7
 #define IRQ_NONE 0
 #define IRQ_HANDLED 1
 
@@ -95,6 +95,18 @@ void start_critical_timings(void);
 
 #define rcu_read_lock() preempt_disable()
 #define rcu_read_unlock() preempt_enable()
+
+struct irq_work {
+	struct irq_work *next;
+	u32 pending; /* on the list of a CPU */
+	u32 busy;    /* until it has been done */
+	void (*func)(struct irq_work *work);
+};
+
+void irq_work_init(void);
+void init_irq_work(struct irq_work *work, void (*func)(struct irq_work *work));
+int irq_work_queue(struct irq_work *work);
+void irq_work_sync(struct irq_work *work);
 
 struct work_struct {
 	struct list_head entry;

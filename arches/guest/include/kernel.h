@@ -49,7 +49,8 @@ enum {
 	EBADF = 9, ECHILD = 10, EAGAIN = 11, ENOMEM = 12, EFAULT = 14, EBUSY = 16,
 	EEXIST = 17, ENODEV = 19, ENOTDIR = 20, EISDIR = 21, EINVAL = 22, ENFILE = 23,
 	EMFILE = 24, EFBIG = 27, ENOSPC = 28, EPIPE = 32, ENAMETOOLONG = 36, ENOSYS = 38,
-	ETIMEDOUT = 110,
+	ETIMEDOUT = 110, ECONNREFUSED = 111, EADDRINUSE = 98,
+	ENOTCONN = 107, ENOTSOCK = 88, EAFNOSUPPORT = 97,
 };
 
 /* Error numbers in pointers, as in linux/err.h. */
@@ -134,6 +135,7 @@ ssize_t strscpy(char *to, const char *from, size_t size);
 /* lib/vsprintf.c: %d %u %x %c %s %p, l, width, 0 and - */
 int vsnprintf(char *buf, size_t size, const char *fmt, __builtin_va_list args);
 int snprintf(char *buf, size_t size, const char *fmt, ...) __printf(3, 4);
+int vbin_printf(u32 *bin, size_t words, const char *fmt, __builtin_va_list args);
 long simple_strtol(const char *s, char **end);
 
 /* init/printk.c */

@@ -164,6 +164,7 @@ struct cpu_local {
 #define VECTOR_DEVICE 3     /* a device line, raised by a workload through HC_SEND_IPI */
 #define VECTOR_CALL_FUNCTION 4 /* another CPU wants a function called here */
 #define VECTOR_UPDATE 5     /* CPU 0 only: `ftrace_update` holds a change of text */
+#define VECTOR_IRQ_WORK 6   /* this CPU has work for an interrupt (process/irq_work.c) */
 
 #define TICK_NS 1000000
 
@@ -262,6 +263,8 @@ struct saved_cmdlines_buffer {
 #define TRACE_STACK 4
 #define TRACE_GRAPH_RET 10
 #define TRACE_GRAPH_ENT 11
+#define TRACE_BPRINT 6 /* trace_printk: ip, address of the format, packed arguments */
+#define TRACE_BPUTS 14 /* trace_printk: ip, address of the text */
 #define TRACE_PRINT 5 /* tracing_mark_write: ip, then text with its NUL */
 #define TRACE_RAW_DATA 18 /* tracing_mark_raw_write: u32 id, then bytes */
 

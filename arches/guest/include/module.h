@@ -12,8 +12,11 @@
  *   __ksymtab                     struct kernel_symbol for each export
  *   __mcount_loc (or the port's)  call sites
  *
+ *   __param                       struct kernel_param for each parameter
+ *   __trace_printk_fmt            formats of trace_printk() (trace_printk.h)
+ *
  * and in the kernel: __ksymtab too, and the string `vermagic`, which must equal
- * the module's. init runs in a task and returns 0 or -errno; then the host sets
+ * the module's. parse_args() sets the parameters (process/params.c). init runs in a task and returns 0 or -errno; then the host sets
  * state to MODULE_STATE_LIVE. A module with a nonzero refcnt is in use. exit
  * runs in a task before the module's memory is freed.
  */
@@ -47,6 +50,21 @@ struct kernel_symbol {
 	const char *name;
 };
 
+/* A parameter: what sets it, and where it is. */
+struct kernel_param {
+	const char *name;
+	int (*set)(const char *val, const struct kernel_param *kp); /* 0 or -errno */
+	void *arg;
+	unsigned long size; /* of the memory at arg */
+};
+
+#define MODULE_ARGS_MAX 512
+
+int param_set_int(const char *val, const struct kernel_param *kp);
+int param_set_uint(const char *val, const struct kernel_param *kp);
+int param_set_ulong(const char *val, const struct kernel_param *kp);
+int param_set_copystring(const char *val, const struct kernel_param *kp);
+
 #define EXPORT_SYMBOL(sym) EXPORT_SYMBOL_(sym)
 #define EXPORT_SYMBOL_(sym)                                                     \
 	static const char __kstrtab_##sym[]                                     \
@@ -68,6 +86,17 @@ extern struct module __this_module;
 		__attribute__((section(".modinfo"), used, aligned(1))) = tag "=" text
 #define MODULE_INFO__(line, tag, text) MODULE_INFO_(line, tag, text)
 #define MODULE_INFO(tag, text) MODULE_INFO__(__COUNTER__, tag, text)
+#define MODULE_PARAM_(param, type, setter)                                      \
+	MODULE_INFO("parmtype", #param ":" #type);                              \
+	static const struct kernel_param __param_##param                        \
+		__attribute__((section("__param"), used, aligned(sizeof(long)))) = { \
+			.name = #param, .set = setter, .arg = (void *)&param,   \
+			.size = sizeof(param),                                  \
+		}
+/* `type` is int, uint or ulong; the parameter is the variable of this name. */
+#define module_param(param, type) MODULE_PARAM_(param, type, param_set_##type)
+/* The variable is an array of characters. */
+#define module_param_string(param) MODULE_PARAM_(param, string, param_set_copystring)
 #define MODULE_LICENSE(text) MODULE_INFO("license", text)
 
 /* Once in each module: name, dependencies, init and exit. */

@@ -10,13 +10,13 @@ enum {
 	NR_read, NR_write, NR_open, NR_close, NR_stat, NR_lseek, NR_pipe, NR_sched_yield,
 	NR_nanosleep, NR_getpid, NR_getppid, NR_fork, NR_execve, NR_exit, NR_wait4, NR_kill,
 	NR_getdents, NR_mkdir, NR_unlink, NR_mount, NR_umount, NR_prctl, NR_time, NR_sysinfo,
-	NR_openat,
+	NR_openat, NR_chdir, NR_socket, NR_bind, NR_listen, NR_accept, NR_connect,
 	NR_syscalls,
 };
 
 long DO_SYSCALL(unsigned long nr, long a, long b, long c);
 
-#define AT_FDCWD -100 /* the current directory, which is the root */
+#define AT_FDCWD -100 /* the current directory */
 
 /* For user code, which is not traced. */
 #define syscall(nr, a, b, c) DO_SYSCALL(NR_##nr, (long)(a), (long)(b), (long)(c))

@@ -15,6 +15,7 @@
  *   __tracepoint_sched_process_free   sched_task_func(task, 0), after it has ended
  *   __tracepoint_irq_disable, _irq_enable, _preempt_disable, _preempt_enable
  *                critical_func, after they are disabled, or before they are enabled
+ *   __tracepoint_trace_printk   trace_printk_func, for each message of trace_printk()
  *   __tracepoint_critical_start, _critical_stop   critical_func, after and before a CPU sleeps
  * core/abi.py describes these layouts to the host.
  */
@@ -37,6 +38,8 @@ typedef void (*sched_switch_func)(struct ftrace_ret_stack *prev, struct ftrace_r
 /* `ip` is an address in the function that makes the change, `parent_ip` one in its caller, or 0. */
 typedef void (*sched_task_func)(const struct task_fields *task, const struct task_fields *prev,
 				unsigned long parent_ip);
+typedef void (*trace_printk_func)(u32 type, unsigned long ip, const void *text, unsigned long len,
+				  const u32 *args, unsigned long caller);
 typedef void (*critical_func)(unsigned long ip, unsigned long parent_ip);
 
 extern struct tracepoint __tracepoint_sys_enter, __tracepoint_sys_exit;
@@ -81,6 +84,8 @@ void probe_wakeup_migrate_task(const struct task_fields *p, const struct task_fi
 			       unsigned long parent_ip);
 void probe_wakeup_sched_switch(const struct task_fields *next, const struct task_fields *prev,
 			       unsigned long parent_ip);
+void trace_printk_write(u32 type, unsigned long ip, const void *text, unsigned long len,
+			const u32 *args, unsigned long caller);
 void tracer_hardirqs_off(unsigned long ip, unsigned long parent_ip);
 void tracer_hardirqs_on(unsigned long ip, unsigned long parent_ip);
 void tracer_preempt_off(unsigned long ip, unsigned long parent_ip);

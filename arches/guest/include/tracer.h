@@ -20,6 +20,7 @@
  * Functions for tracepoints (tracepoint.h):
  *   ftrace_syscall_enter, ftrace_syscall_exit   one event of syscall_events
  *   ftrace_graph_probe_sched_switch             subtracts a task's sleep from its times
+ *   trace_printk_write                          one event for a message of trace_printk()
  *   tracer_hardirqs_off, tracer_preempt_off, tracer_start_critical   start a critical section
  *   tracer_hardirqs_on, tracer_preempt_on, tracer_stop_critical      end it
  *   ftrace_pid_follow                           reports forks and exits for the lists of pids

@@ -51,7 +51,8 @@ static int watchdog(void *unused)
 
 static void populate_rootfs(void)
 {
-	static const char *const dirs[] = { "/bin", "/dev", "/mnt", "/proc", "/sbin", "/tmp" };
+	static const char *const dirs[] = { "/bin", "/dev", "/mnt", "/proc", "/sbin", "/sys",
+					    "/sys/kernel", "/sys/kernel/tracing", "/tmp" };
 	const struct user_program *prog;
 	char image[BINPRM_BUF_SIZE];
 

@@ -4,6 +4,7 @@
 #include "events.h"
 #include "exec.h"
 #include "irq.h"
+#include "net.h"
 #include "sched.h"
 #include "syscall.h"
 #include "tracepoint.h"
@@ -50,7 +51,7 @@ SYSCALL_DEFINE3(open, const char *, filename, int, flags, umode_t, mode)
 	return do_sys_openat2(filename, flags);
 }
 
-/* All paths begin at the root. */
+/* There are no directories but the current one to begin at. */
 SYSCALL_DEFINE3(openat, int, dfd, const char *, filename, int, flags)
 {
 	return dfd == AT_FDCWD || *filename == '/' ? do_sys_openat2(filename, flags) : -EBADF;
@@ -155,6 +156,37 @@ SYSCALL_DEFINE1(unlink, const char *, pathname)
 	return do_unlinkat(pathname);
 }
 
+SYSCALL_DEFINE1(chdir, const char *, filename)
+{
+	return ksys_chdir(filename);
+}
+
+SYSCALL_DEFINE2(socket, int, family, int, type)
+{
+	return __sys_socket(family, type);
+}
+
+/* An address is the number of a port. */
+SYSCALL_DEFINE2(bind, unsigned int, fd, unsigned int, port)
+{
+	return __sys_bind(fd, port);
+}
+
+SYSCALL_DEFINE2(listen, unsigned int, fd, int, backlog)
+{
+	return __sys_listen(fd, backlog);
+}
+
+SYSCALL_DEFINE1(accept, unsigned int, fd)
+{
+	return __sys_accept4(fd);
+}
+
+SYSCALL_DEFINE2(connect, unsigned int, fd, unsigned int, port)
+{
+	return __sys_connect(fd, port);
+}
+
 SYSCALL_DEFINE2(mount, const char *, type, const char *, dir_name)
 {
 	return do_mount(type, dir_name);
@@ -206,7 +238,9 @@ static long sys_ni_syscall(void)
 	call(NR_mkdir, mkdir), call(NR_unlink, unlink),                         \
 	call(NR_mount, mount), call(NR_umount, umount),                         \
 	call(NR_prctl, prctl), call(NR_time, time), call(NR_sysinfo, sysinfo),  \
-	call(NR_openat, openat)
+	call(NR_openat, openat), call(NR_chdir, chdir),                         \
+	call(NR_socket, socket), call(NR_bind, bind), call(NR_listen, listen),  \
+	call(NR_accept, accept), call(NR_connect, connect)
 
 #define SYSCALL_FUNCTION(nr, name) [nr] = sys_##name
 #define SYSCALL_METADATA(nr, name) [nr] = &__syscall_meta__##name

@@ -173,6 +173,12 @@ long run_client(long pid, long child, long exec, long nice)
 	return ret;
 }
 
+/* Called by the machine as a request, in a task of a client that has changed its directory. */
+long client_chdir(const char *path)
+{
+	return syscall(chdir, path, 0, 0);
+}
+
 struct client_call {
 	request_fn function;
 	long argument[3], result;

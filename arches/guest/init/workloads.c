@@ -6,6 +6,7 @@
  */
 #include "fs.h"
 #include "module.h"
+#include "net.h"
 #include "sched.h"
 #include "syscall.h"
 #include "workload.h"
@@ -105,6 +106,53 @@ static long usb_round(unsigned long n)
 	return round ? round(n) : -ENODEV;
 }
 #endif
+#define SOCKETS_PORT 7
+
+static int socket_client(void *arg)
+{
+	int fd = syscall(socket, AF_INET, SOCK_STREAM, 0), err;
+
+	if (fd < 0)
+		return fd;
+	err = syscall(connect, fd, SOCKETS_PORT, 0);
+	for (int i = 0; !err && i < 20; i++)
+		err = syscall(write, fd, "0123456789abcdef", 16) == 16 ? 0 : -EIO;
+	syscall(close, fd, 0, 0);
+	return err;
+}
+
+/* Accept a connection of a child and read what it writes: more than fits on the way. */
+static long sockets_accept(int fd)
+{
+	int pid = user_fork(socket_client, NULL), conn, n, total = 0;
+	char buf[32];
+
+	if (pid < 0)
+		return pid;
+	conn = syscall(accept, fd, 0, 0);
+	while (conn >= 0 && (n = syscall(read, conn, buf, sizeof(buf))) > 0)
+		total += n;
+	if (conn >= 0)
+		syscall(close, conn, 0, 0);
+	n = user_wait(pid);
+	return n ? n : total == 320 ? 0 : -EIO;
+}
+
+static long sockets_round(unsigned long n)
+{
+	long fd = syscall(socket, AF_INET, SOCK_STREAM, 0), err;
+
+	if (fd < 0)
+		return fd;
+	err = syscall(bind, fd, SOCKETS_PORT, 0);
+	if (!err)
+		err = syscall(listen, fd, 1, 0);
+	if (!err)
+		err = sockets_accept(fd);
+	syscall(close, fd, 0, 0);
+	return err;
+}
+
 #define BOMB_DEPTH 6
 
 /* Two children each, down to BOMB_DEPTH: exceeds the limit of tasks, so some forks fail. */
@@ -154,6 +202,7 @@ struct workload workloads[] = {
 	{ "irqstorm", irqstorm_round },
 	{ "locks", locks_round },
 	{ "timers", timers_round },
+	{ "sockets", sockets_round },
 	{ "", NULL },
 };
 

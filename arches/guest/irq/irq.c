@@ -4,6 +4,7 @@
  * kernel/irq/{handle,manage}.c and an architecture's irq.c.
  */
 #include "events.h"
+#include "fs.h"
 #include "irq.h"
 #include "module.h"
 #include "sched.h"
@@ -132,7 +133,27 @@ notrace_nmi unsigned long kstat_irqs_cpu(int irq, int cpu)
 	return irq_desc[irq].count[cpu];
 }
 
+static void name_show(struct seq_file *m, const struct irqaction *action)
+{
+	seq_printf(m, "  %s\n", action->name ? action->name : "");
+}
+
+/* /proc/interrupts */
+int show_interrupts(struct seq_file *m)
+{
+	for (int irq = 0; irq < NR_VECTORS; irq++) {
+		if (!irq_desc[irq].action.handler)
+			continue;
+		seq_printf(m, "%3d:", irq);
+		for (u32 cpu = 0; cpu < this_cpu->nr_cpus && cpu < NR_CPUS; cpu++)
+			seq_printf(m, " %10lu", irq_desc[irq].count[cpu]);
+		name_show(m, &irq_desc[irq].action);
+	}
+	return 0;
+}
+
 void init_IRQ(void)
 {
 	request_irq(VECTOR_RESCHEDULE, reschedule_interrupt, "reschedule", NULL);
+	irq_work_init();
 }

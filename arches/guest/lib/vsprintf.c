@@ -126,6 +126,64 @@ int vsnprintf(char *buf, size_t size, const char *fmt, __builtin_va_list args)
 }
 EXPORT_SYMBOL(vsnprintf);
 
+static void pack(struct buffer *b, const void *value, size_t size)
+{
+	const char *from = value;
+
+	while (b->len % sizeof(u32))
+		put(b, 0);
+	while (size--)
+		put(b, *from++);
+}
+
+/* Pack the arguments of `fmt`, for a reader that has it; return the words that they take. */
+int vbin_printf(u32 *bin, size_t words, const char *fmt, __builtin_va_list args)
+{
+	struct buffer b = { (char *)bin, words * sizeof(u32) + 1, 0 };
+	struct printf_spec spec;
+
+	for (; *fmt; fmt++) {
+		const char *s;
+		unsigned long n;
+		unsigned int i;
+
+		if (*fmt != '%')
+			continue;
+		fmt = format_decode(fmt + 1, &spec);
+		switch (*fmt) {
+		case 'c':
+			put(&b, (char)__builtin_va_arg(args, int));
+			break;
+		case 's':
+			s = __builtin_va_arg(args, const char *);
+			for (s = s ? s : "(null)"; *s; s++)
+				put(&b, *s);
+			put(&b, 0);
+			break;
+		case 'p':
+			n = (unsigned long)__builtin_va_arg(args, void *);
+			pack(&b, &n, sizeof(n));
+			break;
+		case 'd':
+		case 'u':
+		case 'x':
+			if (spec.is_long) {
+				n = __builtin_va_arg(args, unsigned long);
+				pack(&b, &n, sizeof(n));
+			} else {
+				i = __builtin_va_arg(args, unsigned int);
+				pack(&b, &i, sizeof(i));
+			}
+			break;
+		case 0:
+			fmt--;
+			break;
+		}
+	}
+	pack(&b, NULL, 0);
+	return b.len / sizeof(u32);
+}
+
 int snprintf(char *buf, size_t size, const char *fmt, ...)
 {
 	__builtin_va_list args;

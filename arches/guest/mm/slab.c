@@ -5,6 +5,7 @@
  * that have one.
  */
 #include "events.h"
+#include "fs.h"
 #include "mm.h"
 #include "module.h"
 
@@ -238,6 +239,26 @@ unsigned long slab_objects(void)
 		n += s->nr_objects;
 	_raw_spin_unlock(&slab_lock);
 	return n;
+}
+
+static void name_show(struct seq_file *m, const struct kmem_cache *s)
+{
+	seq_printf(m, "%-17s", s->name);
+}
+
+/* /proc/slabinfo */
+int slab_show(struct seq_file *m)
+{
+	struct kmem_cache *s;
+
+	seq_printf(m, "# name            <objects> <objsize> <slabs>\n");
+	_raw_spin_lock(&slab_lock);
+	list_for_each_entry(s, &slab_caches, list) {
+		name_show(m, s);
+		seq_printf(m, " %8lu %8u %6lu\n", s->nr_objects, s->size, s->nr_slabs);
+	}
+	_raw_spin_unlock(&slab_lock);
+	return 0;
 }
 
 static struct kmem_cache *kmalloc_slab(size_t size)

@@ -27,15 +27,15 @@ def insmod(context: Context, arguments: Arguments) -> None:
     arguments = arguments[far:]
     replaced = None
     if arguments and arguments[0].text == REPLACE:
-        expect(arguments, 3, 3)
+        expect(arguments, 3)
         old, sign, new = arguments[1].text.partition("=")
         if not (old and sign and new):
             raise UsageError(f"'{arguments[1].text}' is not two symbols: write OLD=NEW")
         replaced, arguments = (old, new), arguments[2:]
-    expect(arguments, 1, 1)
+    expect(arguments, 1)
     name, bug = arguments[0].text, context.boot.ftrace.bug
     try:
-        module = context.session.insmod(name, far, replaced)
+        module = context.session.insmod(name, far, replaced, _parameters(arguments[1:]))
     except ModuleError as error:
         context.did(NotLoaded(name))
         reason = _INSERT_REASONS.get(error.errno) or os.strerror(error.errno)
@@ -60,15 +60,25 @@ def insmod(context: Context, arguments: Arguments) -> None:
 
 def modprobe(context: Context, arguments: Arguments) -> None:
     """Load a module of the kernel's tree, after the modules it depends on."""
-    expect(arguments, 1, 1)
+    expect(arguments, 1)
     try:
-        for module in context.session.modprobe(arguments[0].text):
+        args = _parameters(arguments[1:])
+        for module in context.session.modprobe(arguments[0].text, args):
             if module.pending is not None:
                 context.line(_pending(module))
             context.did(Loaded(module.name))
     except (ModuleError, ImageError) as error:
         context.did(NotLoaded(arguments[0].text))
         context.fail(f"modprobe: ERROR: could not insert module {error}")
+
+
+def _parameters(arguments: Arguments) -> str:
+    """Return the words after a module as the kernel gets them. Raises `UsageError`."""
+    words = [each.text for each in arguments]
+    for word in words:
+        if "=" not in word:
+            raise UsageError(f"'{word}' is not a parameter: write NAME=VALUE")
+    return " ".join(f'"{word}"' if " " in word else word for word in words)
 
 
 def _pending(module: Module) -> str:
@@ -113,10 +123,11 @@ def lsmod(context: Context, arguments: Arguments) -> None:
 COMMANDS = (
     Command(
         "insmod",
-        "[OPTIONS] NAME|PATH",
+        "[OPTIONS] MODULE [ARG]…",
         "load a module",
         insmod,
         Argument.AVAILABLE_MODULE,
+        "MODULE: a name or a path. ARG: one of its parameters, NAME=VALUE.\n"
         "--far: out of reach of a direct call, as if there were no room near the kernel.\n"
         "--replace OLD=NEW: wherever the module's file calls OLD, call the module's own\n"
         "function NEW instead.",
@@ -124,11 +135,12 @@ COMMANDS = (
     ),
     Command(
         "modprobe",
-        "NAME|PATH",
+        "NAME|PATH [ARG]…",
         "load a module and its dependencies",
         modprobe,
         details="NAME is a module in lib/modules/RELEASE beside boot/vmlinuz-RELEASE, the kernel.\n"
-        "For a PATH, dependencies come from the tree around it.",
+        "For a PATH, dependencies come from the tree around it.\n"
+        "ARG: one of its parameters, NAME=VALUE.",
         changes=Changes.ALWAYS,
     ),
     Command(

@@ -21,6 +21,9 @@ HIT = 0xFF
 SYSCALL = 0xFE
 """`type` of a system call's entry or exit in tables of events."""
 
+RECORDS = (TraceType.BPRINT, TraceType.BPUTS, TraceType.RAW_DATA)
+"""The types of the tracers whose events are kept as bytes, as those of trace events."""
+
 EVENT = 0xFD
 """`type` of a trace event of the kernel in tables of events, and of every event of a recorded
 trace that has no type of its own."""

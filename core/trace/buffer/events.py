@@ -21,7 +21,7 @@ from ...abi import (
 )
 from ...distinct import distinct
 from .details import EVENT as TRACE_EVENT
-from .details import HIT, KINDS, SYSCALL, Details, concatenate, moved
+from .details import HIT, KINDS, RECORDS, SYSCALL, Details, concatenate, moved
 from .subbuffer import Decoded
 
 EVENT = np.dtype(
@@ -173,7 +173,7 @@ class Part:
         hit = (raw["type"] >= FIRST_EVENT_ID) & ~probed
         call = (raw["type"] >= FIRST_SYSCALL_ID) & ~hit & ~probed
         traced = (raw["type"] >= FIRST_TRACE_EVENT_ID) & (raw["type"] < FIRST_SYSCALL_ID)
-        traced |= probed | (raw["type"] == TraceType.RAW_DATA)
+        traced |= probed | np.isin(raw["type"], RECORDS)
         events["type"] = np.where(raw["type"] < FIRST_TRACE_EVENT_ID, raw["type"], 0)
         events["type"][hit], events["type"][call] = HIT, SYSCALL
         events["type"][traced] = TRACE_EVENT

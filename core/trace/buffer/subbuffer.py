@@ -42,6 +42,7 @@ from ...abi import (
 from ...distinct import distinct
 from .details import (
     CALL,
+    RECORDS,
     RETURN,
     SWITCHED,
     Collector,
@@ -343,7 +344,7 @@ class Walk:
         hit = (events["type"] >= FIRST_EVENT_ID) & ~probed
         call = (events["type"] >= FIRST_SYSCALL_ID) & ~hit & ~probed
         traced = (what >= FIRST_TRACE_EVENT_ID) & (what < FIRST_SYSCALL_ID)
-        traced |= probed | (what == TraceType.RAW_DATA)
+        traced |= probed | np.isin(what, RECORDS)
         stack = what == TraceType.STACK
         woken = what == TraceType.WAKE
         switch = woken | (what == TraceType.CTX)

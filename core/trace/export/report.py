@@ -207,5 +207,7 @@ def _value(
     text = argument.text(registers, format_address)
     if argument.kind == "symbol":
         return text.partition("/")[0]
-    # trace-cmd's casts to s8 drop the sign.
-    return f"{int(text) % 256}" if (argument.kind, argument.bits) == ("s", 8) else text
+    # trace-cmd's casts to s8 and s16 drop the sign.
+    if argument.kind == "s" and argument.bits in (8, 16):
+        return f"{int(text) % (1 << argument.bits)}"
+    return text

@@ -44,6 +44,7 @@ class Description:
     """The files format of all other events, by group."""
     kallsyms: str
     cmdlines: str
+    printk_formats: str
     trace_clock: str
     """The file trace_clock."""
     clock: str
@@ -123,7 +124,7 @@ class _Writer:
             _FTRACE_EVENTS: self.number(len(about.ftrace_formats), 4) + own,
             _EVENT_FORMATS: formats,
             _KALLSYMS: self.sized(about.kallsyms, 4),
-            _PRINTK: self.sized("", 4),
+            _PRINTK: self.sized(about.printk_formats, 4),
             _CMDLINES: self.sized(about.cmdlines, 8),
         }
 

@@ -143,8 +143,27 @@ class DefaultFormatter:
         """Generate the rows that are only a message because of the option printk-msg-only."""
         if self.context.options.printk_msg_only:
             rows = self.table.events[events]
-            for at in np.flatnonzero(rows["type"] == TraceType.PRINT).tolist():
-                yield at, self.labels.texts[int(rows["parent"][at])]
+            for at in np.flatnonzero(np.isin(rows["type"], (TraceType.PRINT, EVENT))).tolist():
+                message = self.message(int(rows["type"][at]), int(rows["parent"][at]))
+                if message is not None:
+                    yield at, message
+
+    def message(self, kind: int, parent: int) -> str | None:
+        """Return the message of trace_marker or trace_printk alone; None for other events."""
+        if kind == TraceType.PRINT:
+            return self.labels.texts[parent]
+        if kind == EVENT and int(self.table.details.records.ids[parent]) in self._printk:
+            return self._event(parent)[1].removeprefix(": ")
+        return None
+
+    @cached_property
+    def _printk(self) -> frozenset[int]:
+        """The types of the events that trace_printk() makes without formatting its message."""
+        names = ("bprint", "bputs")
+        events = self.context.events.items()
+        return frozenset(
+            number for number, each in events if each.group == "ftrace" and each.name in names
+        )
 
     def _event_fields(self, events: NDArray[np.intp]) -> Iterator[Fields]:
         names, rests = self.own_texts(events)

@@ -196,8 +196,9 @@ class GraphFormatter:
         level = int(self.rows.level[event.number])
         space = " " * (INDENT * level) if level > 1 else ""  # the kernel's own condition
         what: Fields
-        if event.kind == TraceType.PRINT:
-            what = ((Column.TEXT, self.labels.texts[event.parent]),)
+        message = self._functions.message(event.kind, event.parent)
+        if message is not None:
+            what = ((Column.TEXT, message),)
         else:
             what = tuple(self._functions.own_fields(event.number))
         end = self._end_of(event, 0)

@@ -25,6 +25,7 @@ from ...support.elf_writer import (
     PROGBITS,
     TEXT,
 )
+from ...support.user import opened
 
 FACTS = arches.load("x86_64").facts
 
@@ -182,3 +183,11 @@ def test_tables_that_are_added_later_are_sorted_in(tmp_path: Path) -> None:
     one_by_one.remove("m1")
     found = one_by_one.lookup(TEXT + 0x44)
     assert found is not None and found.name == "first"
+
+
+def test_local_symbols_have_small_letters() -> None:
+    text = opened().boot.kallsyms.text(8)
+    letters = {line.split()[2]: line.split()[1] for line in text.splitlines()}
+    assert [letters[name] for name in ("schedule", "__schedule", "jiffies", "slab_caches")] == [
+        *("T", "t", "D", "d")
+    ]

@@ -397,3 +397,44 @@ def test_a_module_without_symbols_still_has_sections(tmp_path: Path, small: Boot
     place = loaded.sections[".data"]
     assert small.machine.memory.read(place, 8) == b"\x2a" * 8
     assert np.all(small.machine.memory.view(place + 8, 100) == 0)
+
+
+def log(guest: Booted) -> str:
+    return "\n".join(guest.machine.dmesg.lines)
+
+
+def ran_for(guest: Booted, args: str) -> int:
+    """Load the module of critical sections; return the virtual ns that its init took."""
+    start = guest.machine.now
+    guest.modules.insmod(built(guest, "preemptirq_delay_test"), args=args)
+    guest.modules.rmmod("preemptirq_delay_test")
+    return guest.machine.now - start
+
+
+def test_parameters_are_set_before_init(guest: Booted) -> None:
+    short, long = ran_for(guest, "delay=1"), ran_for(guest, "delay=2000 burst-size=3")
+    assert short < 1_000_000 < 6_000_000 <= long < 7_000_000
+    assert ran_for(guest, 'test_mode=preempt delay=1000 "burst_size=2" nosuch') >= 2_000_000
+    assert "preemptirq_delay_test: unknown parameter 'nosuch' ignored" in log(guest)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ("delay=fast", "`fast' invalid for parameter `delay'"),
+        ("delay=-1", "`-1' invalid for parameter `delay'"),
+        ("burst_size", "`' invalid for parameter `burst_size'"),
+        ("test_mode=alternating-sections", "`alternating-sections' too large for parameter"),
+    ],
+)
+def test_a_wrong_parameter_is_refused(guest: Booted, args: str, said: str) -> None:
+    before = state(guest)
+    with pytest.raises(ModuleError) as refused:
+        guest.modules.insmod(built(guest, "preemptirq_delay_test"), args=args)
+    assert refused.value.errno in (errno.EINVAL, errno.ENOSPC)
+    assert said in log(guest) and state(guest) == before
+
+
+def test_parameters_that_are_too_long(guest: Booted) -> None:
+    with pytest.raises(UsageError, match="at most 511 bytes"):
+        guest.modules.insmod(built(guest, "preemptirq_delay_test"), args="x" * 512)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import select
 import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -182,3 +185,61 @@ def test_the_pid_of_a_client_stays_in_a_list_until_it_ends(monkeypatch: pytest.M
     clients.repeat()
     forks = re.findall(r"-(\d+) .*: kernel_clone <-", run("cat trace"))
     assert {"4242", "5152"} <= {*forks} and run("cat set_ftrace_pid") == ""
+
+
+@needs_fuse
+def test_a_client_that_enters_a_directory_calls_chdir(tmp_path: Path) -> None:
+    needs_tasks()
+    process = start(tmp_path)
+    script = f"""echo $$
+    echo 'e:enter syscalls/sys_enter_chdir path=+0($filename):ustring' > dynamic_events
+    echo 1 > events/eprobes/enter/enable
+    [ -x events ]; cd {tmp_path}/options; cd {tmp_path}; cd {tmp_path}
+    echo 0 > events/eprobes/enter/enable; cat trace"""
+    try:
+        pid, *rows = sh(tmp_path, script).splitlines()
+        entered = [row for row in rows if f"-{pid} " in row]
+        paths = [row.partition("path=")[2] for row in entered]
+        assert paths[-1] == f'"{tmp_path}"'
+        assert set(paths) <= {f'"{tmp_path}"', f'"{tmp_path}/options"'}
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+
+
+@needs_fuse
+def test_the_init_of_a_module_runs_in_a_task_of_the_client(tmp_path: Path) -> None:
+    needs_tasks()
+    process = start(tmp_path)
+    try:
+        trace = sh(tmp_path, "PATH=$PWD/bin:$PATH; modprobe trace-printk; cat trace")
+        assert re.search(r"modprobe-\d+ .*: trace_printk_init: This is", trace)
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+
+
+@needs_fuse
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_ends_the_mount_under_load(tmp_path: Path, number: signal.Signals) -> None:
+    process = start(tmp_path, "-c", "echo function > current_tracer")
+    script = (
+        "while mkdir instances/$0 || rmdir instances/$0 || [ -e trace ]; do :; done 2> /dev/null"
+    )
+    jobs = [["cat", "trace_pipe"], *(["sh", "-c", script, name] for name in "aab")]
+    clients = [
+        subprocess.Popen(job, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for job in jobs
+    ]
+    try:
+        time.sleep(1)
+        clients[0].kill()
+        process.send_signal(number)
+        said, _ = process.communicate(timeout=30)
+        assert (process.returncode, said) == (0, "")
+        assert not os.path.ismount(tmp_path)
+    finally:
+        for client in clients:
+            client.kill()
+            client.wait()
+        process.kill()

@@ -204,3 +204,21 @@ def test_a_bad_directory_is_refused_before_the_boot(
     prepare(directory)
     with pytest.raises(DynftraceError, match=error):
         check_directory(directory)
+
+
+@needs_fuse
+def test_clients_load_modules_of_the_machine(mounted: Path) -> None:
+    said = sh(
+        mounted,
+        """PATH=$PWD/bin:$PATH
+        modprobe trace-printk && lsmod | cut -d' ' -f1
+        modprobe nosuch || echo refused; modprobe preemptirq_delay_test delay=1 test_mode=preempt
+        modprobe -r trace_printk; rmmod preemptirq_delay_test; lsmod; rmmod trace_printk
+        echo > trace; ls -l bin | grep -c -- -r.xr.xr.x""",
+    )
+    assert said == (
+        "Module\ntrace_printk\nrefused\nModule                  Size  Used by\n4\n"
+        "modprobe: no module 'nosuch': choose from crashy, preemptirq_delay_test, trace-printk, "
+        "usbcore, usbhub\n"
+        "rmmod: ERROR: Module trace_printk is not currently loaded\n"
+    )
