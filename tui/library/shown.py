@@ -212,7 +212,7 @@ class Trace(Shown):
         return MappingProxyType(found)
 
     def _types(self) -> NDArray[np.uint16]:
-        """Return the type of each event; for a kernel trace event, its buffer type plus `_TYPES`."""
+        """Return the type of each event: of a trace event, the buffer's type plus `_TYPES`."""
         table = self._text.table
         kinds = table.events["type"].astype(np.uint16)
         switched = np.flatnonzero(kinds == TraceType.CTX)
