@@ -44,7 +44,7 @@ AFTER = (
     (r"e8(.[0-9a-f]{2}){4} +call __fentry__", r"now.*0f.1f.44.00.00"),
     (r"site schedule ─▶ ftrace_caller ─▶", r"same as: echo function > current_tracer"),
     (r": schedule <-\w+",),
-    (r"failed to modify", r"expected", r"ffffffff8100[0-9a-f]{4} .*90. nop"),
+    (r"failed to modify", r"expected", r"ffffffff81[0-9a-f]{6} .*90. nop"),
     (r"undone: poke vfs_read 9090909090",),
 )
 
