@@ -113,8 +113,10 @@ def test_times_of_leaf_functions_agree_with_the_graph_tracer(arch: str) -> None:
         told = returns[rows["parent"][at + 1]]
         durations[names[at]][int(told["rettime"] - told["calltime"])] += 1
     parents = {names[at] for at in np.flatnonzero(~leaf & (rows["type"][:-1] == ENTRY)).tolist()}
+    # It branches on how long the task has run, and the tracers take different times.
+    timed = {"check_preempt_tick"}
     longer = {}
-    for name in (durations.keys() & profiled.keys()) - parents:
+    for name in (durations.keys() & profiled.keys()) - parents - timed:
         hits, time, squared = profiled[name]
         if hits > 1 and hits * squared == time * time:
             # Starting a new page of the buffer makes some calls longer.
