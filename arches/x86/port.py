@@ -81,7 +81,7 @@ HARDWARE = (
     r"|vm(?:call|mcall|launch|resume|read|write|xon|xoff|ptrld|ptrst|clear|run|load|save)\b"
 )
 """Instructions for I/O ports, MSRs, event counters and control registers, and those that only a
-hypervisor runs. Those that switch interrupts off and on are left out: there are none."""
+hypervisor runs. cli and sti may run: without a boot, no interrupt arrives."""
 
 
 def engine(uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:

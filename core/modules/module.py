@@ -182,13 +182,14 @@ class Modules:
         `args` are parameters, as `name=value` words; one that the module does not have is ignored,
         with a message in the kernel's log. `far` puts it into the area that the kernel uses when
         the near one is full. `replaced` has two symbols: the module's calls of the first become
-        calls of the second. Raises `UsageError` if the port has no such area, there is no such
-        call, or the kernel sets no parameters, `ImageError` for an invalid file, `ModuleError`
+        calls of the second.
+
+        Raises `UsageError` if the port has only one area, the module does not call the first
+        symbol, or the kernel sets no parameters; `ImageError` for an invalid file; `ModuleError`
         with the kernel's errno (EEXIST, ENOEXEC, ENOENT, ENOMEM, EINVAL for a parameter, or the
-        result of init), `FtraceBug` if its sites are to be enabled and a slot or trampoline is
-        damaged, and `GuestError` if init does not return. After a `GuestError` the module stays
-        loaded in its
-        current state.
+        result of init); `FtraceBug` if its sites are to be enabled and a slot or trampoline is
+        damaged; and `GuestError` if init does not return, after which the module stays loaded in
+        its current state.
         """
         image = file if isinstance(file, Image) else Image.load(file, self._port.facts)
         if not image.relocatable:

@@ -51,7 +51,7 @@ SYSCALL_DEFINE3(open, const char *, filename, int, flags, umode_t, mode)
 	return do_sys_openat2(filename, flags);
 }
 
-/* There are no directories but the current one to begin at. */
+/* A path is absolute or begins at the current directory: no other directory can be open. */
 SYSCALL_DEFINE3(openat, int, dfd, const char *, filename, int, flags)
 {
 	return dfd == AT_FDCWD || *filename == '/' ? do_sys_openat2(filename, flags) : -EBADF;

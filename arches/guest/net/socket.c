@@ -37,7 +37,7 @@ static struct file *sock_alloc_file(struct sock *sk)
 	return file;
 }
 
-/* Return a descriptor; the socket is released if there is none. */
+/* Return a descriptor. If none is free, release the socket. */
 static int sock_map_fd(struct sock *sk)
 {
 	struct file *file = sock_alloc_file(sk);
