@@ -9,6 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..errors import DynftraceError
+from ..views.toned import Toned
 from .directory import WorkingDirectory
 from .outcome import Effect
 from .words import Word
@@ -56,6 +57,8 @@ class Context:
     directory: WorkingDirectory = field(default_factory=WorkingDirectory)
     """Where relative paths begin."""
     output: list[str] = field(default_factory=list)
+    toned: list[tuple[int, Toned]] = field(default_factory=list)
+    """The lines with tones, and the place of each in `output`."""
     error: list[str] = field(default_factory=list)
     status: int = 0
     effects: list[Effect] = field(default_factory=list)
@@ -75,6 +78,8 @@ class Context:
 
     def line(self, text: str = "") -> None:
         """Write a line to standard output."""
+        if isinstance(text, Toned):
+            self.toned.append((len(self.output), text))
         self.output.append(text + "\n")
 
     def warn(self, text: str) -> None:

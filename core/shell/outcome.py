@@ -7,9 +7,11 @@ or output.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from ..views.toned import Toned
 
 if TYPE_CHECKING:
     from ..session.race import Table
@@ -252,6 +254,8 @@ class Outcome:
     """Whether the machine's state may have changed, so that `back` has to undo it."""
     wrong: int | None = None
     """Column of the last command's parse error in the typed text, from 0."""
+    toned: Mapping[int, Toned] = field(default_factory=dict)
+    """The lines of the output whose parts have tones, by the place where each begins."""
 
 
 def combine(outcomes: Iterable[Outcome]) -> Outcome:
@@ -259,11 +263,14 @@ def combine(outcomes: Iterable[Outcome]) -> Outcome:
     output: list[str] = []
     error: list[str] = []
     effects: list[Effect] = []
-    status, changed, wrong = 0, False, None
+    toned: dict[int, Toned] = {}
+    status, changed, wrong, size = 0, False, None, 0
     for outcome in outcomes:
         output.append(outcome.output)
+        toned |= {size + at: line for at, line in outcome.toned.items()}
+        size += len(outcome.output)
         error.append(outcome.error)
         effects += outcome.effects
         changed = changed or outcome.changed
         status, wrong = outcome.status, outcome.wrong
-    return Outcome("".join(output), "".join(error), status, tuple(effects), changed, wrong)
+    return Outcome("".join(output), "".join(error), status, tuple(effects), changed, wrong, toned)

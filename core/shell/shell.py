@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from itertools import accumulate
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -187,7 +188,7 @@ class Shell:
         if len(done) > 1:
             self.directory = here  # the commands of a pipe run in subshells
         whole = combine(done)
-        return replace(whole, output=done[-1].output)
+        return replace(whole, output=done[-1].output, toned=done[-1].toned)
 
     def _do(self, command: SimpleCommand, given: str | None) -> Outcome:
         """Execute one command on its input and write its output to its redirections."""
@@ -229,7 +230,7 @@ class Shell:
         )
         error, status = outcome.error, 1
         if path == NULL:
-            return replace(outcome, output="", effects=effects)
+            return replace(outcome, output="", toned={}, effects=effects)
         try:
             handle = tree.open(absolute, write=True, truncate=not redirection.append)
         except TracefsError as refused:
@@ -273,6 +274,7 @@ class Shell:
                 self.session.history.interrupted()
             context.effects += not_patched(self.session.boot, error)
             context.fail(f"{name}: {error}")
+        starts = [0, *accumulate(map(len, context.output))] if context.toned else []
         return Outcome(
             "".join(context.output),
             "".join(context.error),
@@ -280,6 +282,7 @@ class Shell:
             tuple(context.effects),
             context.changed,
             context.wrong,
+            {starts[number]: line for number, line in context.toned},
         )
 
     def _assign(self, words: tuple[Word, ...]) -> bool:

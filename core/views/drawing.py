@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from .cells import cells, cut, padded
-
-Span = tuple[str, str]
-"""A text and the name of its tone."""
+from .toned import Span
 
 LABEL = 22
 """Maximum cells of a row's label."""

@@ -347,7 +347,7 @@ class ConsoleApp(TypeAhead):
             said = [line((each, "bad")) for each in text.strip().splitlines()]
             self._unread = Box(done.command, said)
         elif boxed:
-            self.push_screen(Box(done.command, output_lines(lines), copy=done.output.rstrip("\n")))
+            self.push_screen(Box(done.command, output_lines(done), copy=done.output.rstrip("\n")))
 
     def commands(
         self, texts: Sequence[str], before: Sequence[str], then: Callable[[], None]
@@ -385,7 +385,7 @@ class ConsoleApp(TypeAhead):
             lines: list[Line] = []
             for done in boxed:
                 lines += [line((f"$ {done.command}", "dim"))] if len(boxed) > 1 else []
-                lines += output_lines((done.output + done.error).splitlines())
+                lines += [*output_lines(done), *map(line, done.error.splitlines())]
             if opens:
                 title = boxed[0].command if len(boxed) == 1 else "show me"
                 self.push_screen(Box(title, lines))

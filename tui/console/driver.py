@@ -126,7 +126,13 @@ class SessionDriver:
         if self._watched is not None and outcome.changed and last is not None:
             self._watched = last
         return Done(
-            command, outcome.output, outcome.error, outcome.status, outcome.effects, outcome.wrong
+            command,
+            outcome.output,
+            outcome.error,
+            outcome.status,
+            outcome.effects,
+            outcome.wrong,
+            outcome.toned,
         )
 
     def complete(self, text: str) -> Sequence[str]:

@@ -13,16 +13,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ...core.views.cells import cells, cut, padded
-
-Span = tuple[str, str]
-"""A text, and the name of its tone."""
+from ...core.views.toned import Span as Span  # the spans of the commands' output
 
 TONES = ("dim", "strong", "accent", "good", "bad", "mark", "link", "found")
 
 _HANGING = 4
 """Cells by which the rest of a folded row is indented."""
 
-_DRAWING = "│├▲"
+_DRAWING = "│├┣▲"
 """Signs of rows that are drawn to scale, which folding would destroy."""
 
 _SHORT = 60

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ...core.trace.select.explorer import TraceExplorer
     from ...core.views.patching import PatchView
     from ...core.views.stepping import Stepping
+    from ...core.views.toned import Toned
     from .call_path import PathText
     from .call_site import SiteText
 
@@ -188,6 +189,8 @@ class Done:
     effects: tuple[Effect, ...] = ()
     column: int | None = None
     """Column, from 0, of the first word in `command` that could not be parsed."""
+    toned: Mapping[int, Toned] = field(default_factory=dict)
+    """The lines of `output` whose parts have tones, by the place where each begins."""
 
     @property
     def site(self) -> int | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ...trace.buffer.timetext import latest_time
 from ...views.hit import hit_at
+from ...views.toned import Span, Toned
 from ..command import Arguments, Command, Context, cpu_number, expect
 from ..outcome import ShowedRegisters
-from ..text.hit import hit_lines
+from ..text.hit import hit_lines, register_spans
 
 COLUMNS = 3
 HIT = "hit"
@@ -25,9 +26,11 @@ def regs(context: Context, arguments: Arguments) -> None:
         context.line(session.instruction(cpu))
         values = list(boot.machine.registers(cpu).items())
         width = max(len(name) for name, _ in values)
-        cells = [f"{name:>{width}} {value:0{digits}x}" for name, value in values]
-        for start in range(0, len(cells), COLUMNS):
-            context.line("  ".join(cells[start : start + COLUMNS]))
+        for start in range(0, len(values), COLUMNS):
+            cells: list[Span] = []
+            for name, value in values[start : start + COLUMNS]:
+                cells += [("  ", ""), *register_spans(name, width, value, digits)]
+            context.line(Toned(*cells[1:]))
         context.did(ShowedRegisters(cpu))
 
 

@@ -6,6 +6,7 @@ import re
 
 from ...errors import AssemblyError, NoAssemblerError
 from ...session.session import Session
+from ...views.toned import Toned
 from ..command import (
     Argument,
     Arguments,
@@ -17,6 +18,7 @@ from ..command import (
     number,
     typed_column,
 )
+from ..text.encoding import code_line
 
 MOST_WORDS = 4096
 
@@ -39,8 +41,8 @@ def dump(context: Context, arguments: Arguments) -> None:
         value = memory.read_int(address, size)
         known = kallsyms.lookup(value) is not None
         name = tocs.get(value) or (kallsyms.format(value) if known else "")
-        line = f"{address:0{2 * size}x}  {data.hex(' ')}  {value:0{2 * size}x}  {name}"
-        context.line(line.rstrip())
+        what = f"{value:0{2 * size}x}  {name}".rstrip()
+        context.line(code_line(f"{address:0{2 * size}x}  ", data.hex(" "), what))
 
 
 def literal_address(session: Session, text: str) -> int:
@@ -75,7 +77,8 @@ def poke(context: Context, arguments: Arguments) -> None:
     for label, insns in (("before", old), ("after", session.instructions(address, len(data)))):
         for insn in insns:
             text = boot.paths.text(insn.address, insn.data)
-            context.line(f"  {label:<6}  {insn.address:x}  {insn.data.hex(' ')}  {text}")
+            code = code_line(f"{insn.address:x}  ", insn.data.hex(" "), text)
+            context.line(Toned(f"  {label:<6}  ", *code.spans))
 
 
 def hex_bytes(words: list[str]) -> bytes | None:

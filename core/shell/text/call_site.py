@@ -14,6 +14,7 @@ from ...views.call_site import CallSite, Code, SiteRow, Unrecorded
 from ...views.cells import cells, padded
 from ...views.path import SITE, Hop
 from ...views.stubs import StubView
+from ...views.toned import Toned
 
 _WIDTH = 80
 """Columns of a terminal; longer sentences are wrapped."""
@@ -27,6 +28,9 @@ _UNRECORDED = {
     Unrecorded.STOPPED: "ftraced has noted it, but ftraced_enabled is 0: it makes no nops",
     Unrecorded.NOTED: "ftraced has noted it, and makes it a nop when it wakes",
 }
+_MARKS = {" ": "", "*": "accent", "!": "bad"}
+"""Tones of the marks before an instruction."""
+
 _BOX_WIDTH = 75
 """Columns of a path's instruction: those of a box of the console in such a terminal."""
 
@@ -57,13 +61,15 @@ def site_lines(site: CallSite) -> list[str]:
     if site.relocated:
         lines.append(f"in file: not relocated ({', '.join(site.relocations) or 'by insmod'})")
     if site.readable and any(row.changed and not row.wrong for row in site.rows):
-        lines.append(f"* changed since it was {'loaded' if site.relocated else 'compiled'}")
+        since = f" changed since it was {'loaded' if site.relocated else 'compiled'}"
+        lines.append(Toned(("*", "accent"), since))
     if site.readable and any(row.wrong for row in site.rows):
         wrong = "! not what ftrace expects"
         if site.under_way:
             wrong = "! not yet what ftrace expects: a patch is under way"
         whole = f"{wrong}: {site.reason}" if site.reason else wrong
-        lines += _filled(whole, f"{wrong}:", site.reason)
+        first, *more = _filled(whole, f"{wrong}:", site.reason)
+        lines += [Toned(("!", "bad"), first[1:]), *more]
     return lines
 
 
@@ -103,15 +109,17 @@ def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[str]:
 
 
 def _code_lines(mark: str, place: str, label: str, code: Code, width: int) -> list[str]:
-    return _broken(f"  {place}  {mark} {label:<8}  ", code.data.hex(" "), width, code.asm, _WIDTH)
+    before = Toned((f"  {place}  ", "dim"), (mark, _MARKS[mark]), f" {label:<8}  ")
+    return _broken(before, code.data.hex(" "), width, code.asm, _WIDTH)
 
 
-def _broken(before: str, data: str, width: int, asm: str, columns: int = _BOX_WIDTH) -> list[str]:
+def _broken(before: Toned, data: str, width: int, asm: str, columns: int = _BOX_WIDTH) -> list[str]:
     """Return an instruction after its bytes, or below them if the line would be too wide."""
-    whole = f"{before}{data:<{width}}  {asm}".rstrip()
+    whole = Toned(*before.spans, f"{data:<{width}}  ", (asm, "strong")).trimmed()
     if len(whole) <= columns:
         return [whole]
-    return [f"{before}{data}", " " * max(min(len(before), _WIDTH - len(asm)), 0) + asm]
+    below = " " * max(min(len(before), _WIDTH - len(asm)), 0)
+    return [Toned(*before.spans, data), Toned(below, (asm, "strong"))]
 
 
 def path_lines(hops: Sequence[Hop], *, code: bool = True) -> list[str]:
@@ -164,7 +172,8 @@ def _hop_code(hop: Hop, places: Sequence[str], width: int) -> list[str]:
     lines: list[str] = []
     for place, (insn, text) in zip(places, hop.insns, strict=True):
         mark = "!" if hop.wrong(insn) else " "
-        lines += _broken(f"  {mark} {place}  ", insn.data.hex(" "), width, text)
+        before = Toned("  ", (mark, _MARKS[mark]), (f" {place}  ", "dim"))
+        lines += _broken(before, insn.data.hex(" "), width, text)
     return lines
 
 

@@ -9,6 +9,7 @@ from ...facts import Abi
 from ...kernel.kallsyms import Kallsyms
 from ...trace.text.columns import Column, joined
 from ...views.hit import Hit
+from ...views.toned import Span, Toned
 
 _BEFORE = (
     *(Column.TASK, Column.CPU, Column.FLAGS, Column.TIME),
@@ -24,9 +25,14 @@ def hit_lines(hit: Hit, abi: Abi, pointer_size: int, kallsyms: Kallsyms) -> Sequ
     before = list(takewhile(lambda field: field[0] in _BEFORE, hit.fields))
     head = joined(before).strip().removesuffix(":")
     what = joined(hit.fields[len(before) :]).strip()
-    lines = [head, what, f"called from {kallsyms.format(hit.parent)}"]
+    lines: list[str] = [head, what, f"called from {kallsyms.format(hit.parent)}"]
     for name, value in zip(names, hit.registers, strict=False):
         symbol = kallsyms.lookup(value)
         place = f"  {kallsyms.format(value)}" if symbol is not None and symbol.function else ""
-        lines.append(f"  {name:>{width}} {value:0{digits}x}{place}")
+        lines.append(Toned("  ", *register_spans(name, width, value, digits), place))
     return lines
+
+
+def register_spans(name: str, width: int, value: int, digits: int) -> tuple[Span, Span]:
+    """Return a register and its value in hex, of `width` and `digits` columns; 0 is faint."""
+    return (f"{name:>{width}} ", "accent"), (f"{value:0{digits}x}", "" if value else "dim")

@@ -2,59 +2,93 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from dynftrace.tui.present.line import plain
-from dynftrace.tui.present.output import output_line, output_lines
+from dynftrace.core.session.session import Session
+from dynftrace.core.shell.shell import Shell
+from dynftrace.core.views.toned import POINTER, RULE, SCALE, Toned
+from dynftrace.tui.present.line import Line, plain
+from dynftrace.tui.present.output import drawn, output_lines
+from dynftrace.tui.present.view import Done
 
-BITS = "|11101000|10111011 11010011 11111111 00001110|"
+from ...support.user import subject
+
+
+@pytest.fixture
+def shown(session: Session) -> Callable[[str], list[Line]]:
+    """Return a function that executes a command line and returns the lines of its box."""
+    return lambda command: _shown(session, command)
+
+
+def _shown(session: Session, command: str) -> list[Line]:
+    outcome = Shell(session).execute(command)
+    return output_lines(Done(command, outcome.output, toned=outcome.toned))
 
 
 @pytest.mark.parametrize(
-    ("text", "toned"),
+    ("span", "signs"),
     [
-        (BITS, ("│", "dim")),
-        (BITS, ("11101000", "strong")),
-        ("|opcode  |rel32      |", ("opcode  ", "accent")),
-        ("ModR/M  44     mod 1, reg 0", ("ModR/M  ", "accent")),
-        ("LI      001110  +4190011 words", ("001110", "strong")),
-        ("ffffffff81002c40  e8 bb d3 ff 0e  call x", ("ffffffff81002c40 ", "dim")),
-        ("target = ip + 5 + rel32 = ffffffff90000000", ("ffffffff90000000", "strong")),
-        ("|-----+-----|", ("━━━━━", "good")),
-        ("< ftrace_caller, -1 EB: out of reach", ("< ftrace_caller, -1 EB: out of reach", "bad")),
-        ("      here, +16 MB ^", ("▲", "accent")),
-        ("   ^ here, +16 MB", ("▲", "accent")),
-        ("* changed since it was compiled", ("*", "accent")),
-        ("! not what ftrace expects", ("!", "bad")),
-        ("   rax 0000000000000002     rbx 0000000000000000", ("0000000000000002", "")),
-        ("   rax 0000000000000002     rbx 0000000000000000", ("0000000000000000", "dim")),
+        (("|", RULE), [("│", "dim")]),
+        (("^", POINTER), [("▲", "accent")]),
+        (("|--+-|", SCALE), [("┣━━", "good"), ("┿", "strong"), ("━┫", "good")]),
+        (("|---|", SCALE), [("┣━━━", "good"), ("", "strong"), ("┫", "good")]),
+        (("e8", "strong"), [("e8", "strong")]),
     ],
 )
-def test_important_parts_stand_out(text: str, toned: tuple[str, str]) -> None:
-    assert toned in output_line(text).spans
+def test_a_terminal_has_better_signs(span: tuple[str, str], signs: list[tuple[str, str]]) -> None:
+    assert list(drawn(Toned(span))) == signs
 
 
-@pytest.mark.parametrize("text", ["", "a line of a file", "schedule", "x | y", "1 2 3"])
-def test_other_text_stays(text: str) -> None:
-    assert output_line(text).spans == ((text, ""),)
-
-
-def test_lines_keep_their_width() -> None:
-    for text in (BITS, "|-----+-----|", "  a ^ b", "   rax 0000000000000002", "LI  0011  words"):
-        assert len(plain(output_line(text))) == len(text)
+@pytest.mark.parametrize(
+    ("command", "part", "tone"),
+    [
+        ("bits schedule", "e8", "accent"),
+        ("bits schedule", "call ftrace_caller  (when enabled)", "strong"),
+        ("dump schedule 1", "0f 1f 44 00 00 48 83 ec", ""),
+        ("tramp", "cmp dword ptr [rip + 0x229], 0", "strong"),
+        ("regs 0", "0000000000000000", "dim"),
+        ("regs 0", "rax", "accent"),
+        ("site schedule kfree", "*", "accent"),
+    ],
+)
+def test_commands_say_which_parts_are_important(
+    shown: Callable[[str], list[Line]], command: str, part: str, tone: str
+) -> None:
+    spans = [span for line in shown(command) for span in line.spans]
+    assert tone in {tone for text, tone in spans if text.strip() == part}, spans
 
 
 def test_a_field_has_one_tone_in_its_drawing_and_in_the_list() -> None:
-    names, bits, _, opcode, li = output_lines(
-        [
-            "|opcode     |LI       |",
-            "|0 1 0 0 1 0|0 0 0 0 0|",
-            "",
-            "opcode  010010  18, bl",
-            "LI  00000  0",
-        ]
-    )
-    tones = dict(names.spans)
-    assert tones["opcode     "] != tones["LI       "]
-    assert dict(bits.spans)["0 1 0 0 1 0"] == tones["opcode     "] == opcode.spans[1][1]
-    assert li.spans[1] == ("00000", tones["LI       "])
+    lines = _shown(subject("ppc64").session(), "bits schedule")
+    names = next(line for line in lines if ("│", "dim") in line.spans)
+    bits = lines[lines.index(names) + 1]
+    toned = [(text.strip(), tone) for text, tone in names.spans if tone != "dim"]
+    assert [tone for _, tone in bits.spans] == [tone for _, tone in names.spans]
+    for name, tone in toned:
+        entry = next(line for line in lines if line.spans[0][0].split() == [name])
+        assert entry.spans[0][1] == entry.spans[1][1] == tone
+
+
+def test_a_call_out_of_reach_is_bad() -> None:
+    session = subject("ppc64").session()
+    lines = _shown(session, "insmod usbcore && bits usb_alloc_dev")
+    assert any("out of reach" in plain(line) and line.spans[0][1] == "bad" for line in lines)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["echo 'LI  0011  words'", "echo '* schedule'", "echo '   rax 0000000000000002'", "help"],
+)
+def test_text_that_only_looks_like_it_stays_plain(
+    shown: Callable[[str], list[Line]], command: str
+) -> None:
+    assert {tone for line in shown(command) for _, tone in line.spans} == {""}
+
+
+@pytest.mark.parametrize("command", ["bits schedule", "regs", "tramp", "dump schedule 9"])
+def test_lines_keep_their_width(session: Session, command: str) -> None:
+    outcome = Shell(session).execute(command)
+    lines = [plain(line) for line in _shown(session, command)]
+    assert list(map(len, lines)) == list(map(len, outcome.output.splitlines()))

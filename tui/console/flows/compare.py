@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....core.errors import DynftraceError
-from ...present.output import output_line
+from ...present.line import line
 from ..protocols import Console
 from ..screens.box import Box
 from ..worker import Driver
@@ -31,6 +31,6 @@ def compare(console: Console) -> None:
     def show(lines: Sequence[str]) -> None:
         if console.at_main:
             title = f"{name} on every architecture"
-            console.open_over(Box(title, [output_line(each) for each in lines]))
+            console.open_over(Box(title, [line(each) for each in lines]))
 
     console.ask(made, show)
