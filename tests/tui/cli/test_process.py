@@ -179,8 +179,13 @@ def test_a_terminal_that_only_prints_gets_a_sentence(arguments: list[str]) -> No
     assert b"\x1b" not in seen
 
 
-MISSED = "from textual.drivers.linux_driver import LinuxDriver as D; D.disable_input = lambda _: 0"
-"""The thread that reads keys is not told to end, as if it had missed that."""
+MISSED = """
+from textual.drivers.linux_driver import LinuxDriver
+import dynftrace.tui.console.run as run
+LinuxDriver.disable_input = lambda _: None
+run.HANGUP_S = 0.3
+"""
+"""The thread that reads keys is not told to end, as if it had missed that; it keeps a CPU busy."""
 
 
 @pytest.mark.parametrize(
