@@ -34,7 +34,7 @@ class Readable:
     """The facts of one architecture; `core.facts.FileFacts` explains each of them."""
 
     name: str
-    elf_machine: str
+    elf_machine: int
     pointer_size: int
     byteorder: str
     sites: CallSites
@@ -73,7 +73,7 @@ def _sites(
 
 ARM = Readable(
     name="arm",
-    elf_machine="EM_ARM",
+    elf_machine=40,  # EM_ARM
     pointer_size=4,
     byteorder="little",
     # push {lr}; bl __gnu_mcount_nc
@@ -93,7 +93,7 @@ ARM = Readable(
 
 PPC64LE = Readable(
     name="ppc64le",
-    elf_machine="EM_PPC64",
+    elf_machine=21,  # EM_PPC64
     pointer_size=8,
     byteorder="little",
     # mflr r0; bl _mcount, or with std r0,16(r1) between them
@@ -120,7 +120,7 @@ PPC64LE = Readable(
 
 RISCV64 = Readable(
     name="riscv64",
-    elf_machine="EM_RISCV",
+    elf_machine=243,  # EM_RISCV
     pointer_size=8,
     byteorder="little",
     # Room for auipc and jalr: four c.nop, or two nop without compressed instructions.
@@ -141,7 +141,7 @@ RISCV64 = Readable(
 
 S390X = Readable(
     name="s390x",
-    elf_machine="EM_S390",
+    elf_machine=22,  # EM_S390
     pointer_size=8,
     byteorder="big",
     # brcl 0,. as -mnop-mcount leaves it, or brasl %r0,__fentry__

@@ -356,7 +356,7 @@ class FileFacts(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def elf_machine(self) -> str: ...
+    def elf_machine(self) -> int: ...
     @property
     def pointer_size(self) -> int: ...
     @property
@@ -381,8 +381,8 @@ class Facts:
 
     name: str
     """The port's name, as given to `--arch`."""
-    elf_machine: str
-    """`e_machine` as pyelftools names it, such as `EM_386`."""
+    elf_machine: int
+    """`e_machine`, such as 3 for EM_386."""
     pointer_size: int
     byteorder: str
     """`little` or `big`."""

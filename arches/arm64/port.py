@@ -134,7 +134,7 @@ def facts(name: str, sites: CallSites, example_offset: int) -> Facts:
     """Return the facts of the port `name`; `example_offset` is that of its example site."""
     return Facts(
         name=name,
-        elf_machine="EM_AARCH64",
+        elf_machine=183,  # EM_AARCH64
         pointer_size=8,
         byteorder="little",
         engine=ENGINE,

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from elftools.elf.enums import ENUM_RELOC_TYPE_AARCH64
-
 from ...core.elf.relocate import (
     WORD16,
     WORD32,
@@ -26,7 +24,6 @@ from ...core.elf.relocate import (
     anything,
     either,
     multiple,
-    names_of,
     relative,
     shifted,
     signed,
@@ -107,12 +104,11 @@ TYPES = {
 
 ABI = RelocationAbi(
     prefix="R_AARCH64_",
-    # pyelftools lacks these two.
-    names=names_of(ENUM_RELOC_TYPE_AARCH64)
-    | {0: "R_AARCH64_NONE", 299: "R_AARCH64_LDST128_ABS_LO12_NC"},
+    enum="ENUM_RELOC_TYPE_AARCH64",
     types=TYPES,
     bits=64,
     byteorder="little",
     explicit=True,
     nothing=frozenset({0, 256}),  # the current number, and an earlier one
+    more={0: "R_AARCH64_NONE", 299: "R_AARCH64_LDST128_ABS_LO12_NC"},
 )

@@ -26,7 +26,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from elftools.elf.enums import ENUM_RELOC_TYPE_MIPS
 from numpy.typing import NDArray
 
 from ...core.arch import Relocations
@@ -41,7 +40,6 @@ from ...core.elf.relocate import (
     absolute,
     anything,
     either,
-    names_of,
     relative,
     sign_extended,
     signed,
@@ -53,8 +51,6 @@ from .insn import REACH, REGION, WORD
 
 HI16, LO16, HIGHEST = 5, 6, 29
 """Types with a meaning beyond their row of the table; both ABIs have the same numbers."""
-
-_NAMES = names_of(ENUM_RELOC_TYPE_MIPS)
 
 
 # Parts of a value
@@ -147,7 +143,7 @@ class MipsAbi(RelocationAbi):
 
 def abi(types: Mapping[int, RelocationType], bits: int, byteorder: str) -> MipsAbi:
     """Return the ABI with these types, for addresses of `bits` bits, with REL or RELA."""
-    return MipsAbi("R_MIPS_", _NAMES, types, bits, byteorder, explicit=None)
+    return MipsAbi("R_MIPS_", "ENUM_RELOC_TYPE_MIPS", types, bits, byteorder, explicit=None)
 
 
 def _pairs(module: str, relocations: Relocations) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

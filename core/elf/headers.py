@@ -128,11 +128,12 @@ def _file_header(
     if len(raw) < size:
         raise ImageError(path, f"truncated: {len(raw)} bytes do not hold the ELF header")
     header: np.void = raw[elf.IDENT_SIZE : size].view(layouts.header)[0]
-    machine = elf.machine_name(int(header["machine"]))
+    machine = int(header["machine"])
     if machine != facts.elf_machine:
+        found, wanted = elf.machine_name(machine), elf.machine_name(facts.elf_machine)
         raise WrongMachineError(
             path,
-            f"is for {machine}, but {facts.name} is {facts.elf_machine}",
+            f"is for {found}, but {facts.name} is {wanted}",
             offset=elf.IDENT_SIZE + 2,
         )
     flags = facts.elf_flags

@@ -19,7 +19,7 @@ def is_for(head: bytes, facts: FileFacts) -> bool:
     if not head.startswith(ident) or len(head) < end:
         return False
     header = np.frombuffer(head[elf.IDENT_SIZE : end], layout)[0]
-    if elf.machine_name(int(header["machine"])) != facts.elf_machine:
+    if int(header["machine"]) != facts.elf_machine:
         return False
     flags = facts.elf_flags
     return flags is None or int(header["flags"]) & flags.mask in flags.allowed

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,11 +107,6 @@ def sign_extended(bits: int, shift: int = 0) -> Callable[[Values], Values]:
     return extend
 
 
-def names_of(numbers: Mapping[str, int]) -> dict[int, str]:
-    """Invert a pyelftools table of numbers by name."""
-    return {number: name for name, number in numbers.items() if name != "_default_"}
-
-
 @dataclass(frozen=True, slots=True)
 class Field:
     """The bits of a word that a relocation changes."""
@@ -148,13 +144,24 @@ class Stores:
     parts: Values
 
 
+@cache
+def _names_of(enum: str) -> dict[int, str]:
+    """Return names by number from a table of pyelftools."""
+    # Imported only here: no relocation has a name before a module is loaded.
+    from elftools.elf import enums
+
+    numbers: Mapping[str, int] = getattr(enums, enum)
+    return {number: name for name, number in numbers.items() if name != "_default_"}
+
+
 @dataclass(frozen=True, slots=True)
 class RelocationAbi:
     """The relocation types of an ABI."""
 
     prefix: str
     """Prefix of the types' names, such as `R_386_`."""
-    names: Mapping[int, str]
+    enum: str
+    """Name of the table in pyelftools' `elf.enums` with the types' numbers."""
     types: Mapping[int, RelocationType]
     bits: int
     """Width of an address in bits; values wrap around at it."""
@@ -164,6 +171,13 @@ class RelocationAbi:
     """Whether files use RELA rather than REL; None if they may use either."""
     nothing: frozenset[int] = frozenset({0})
     """Types that change nothing."""
+    more: Mapping[int, str] = field(default_factory=dict)
+    """Names that the table lacks."""
+
+    @property
+    def names(self) -> Mapping[int, str]:
+        """The names of types by number."""
+        return {**_names_of(self.enum), **self.more}
 
     def name(self, kind: int) -> str:
         """Return the ABI's name of a relocation type, or its number if the ABI has none."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from elftools.elf.enums import ENUM_E_MACHINE
 
 MAGIC = b"\x7fELF"
 IDENT_SIZE = 16
@@ -86,6 +85,8 @@ def layouts(pointer_size: int, byteorder: str) -> Layouts:
 
 def machine_name(number: int) -> str:
     """Return pyelftools' name for `e_machine`, `EM_…`, or `machine N` if it has none."""
+    from elftools.elf.enums import ENUM_E_MACHINE  # imported only for the rare sentence with it
+
     for name, value in ENUM_E_MACHINE.items():
         if value == number:
             return str(name)

@@ -35,7 +35,7 @@ def engine(order: str) -> Engine:
 
 FACTS = Facts(
     name="mips",
-    elf_machine="EM_MIPS",
+    elf_machine=8,  # EM_MIPS
     pointer_size=4,
     byteorder="big",
     engine=engine("big"),

@@ -29,7 +29,7 @@ REGISTERS = mips.registers(mips.N64)
 
 FACTS = Facts(
     name="mips64",
-    elf_machine="EM_MIPS",
+    elf_machine=8,  # EM_MIPS
     pointer_size=8,
     byteorder="big",
     engine=mips.engine("big", UC_MODE_MIPS64, CS_MODE_MIPS64, "KS_MODE_MIPS64"),

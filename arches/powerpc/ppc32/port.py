@@ -30,7 +30,7 @@ from . import reloc, stub
 
 FACTS = Facts(
     name="ppc32",
-    elf_machine="EM_PPC",
+    elf_machine=20,  # EM_PPC
     pointer_size=4,
     byteorder="big",
     engine=power.engine(UC_MODE_PPC32, CS_MODE_32, "KS_MODE_PPC32"),

@@ -9,14 +9,11 @@ Source: System V ABI, PowerPC Processor Supplement, chapter 4, "Relocation Types
 
 from __future__ import annotations
 
-from elftools.elf.enums import ENUM_RELOC_TYPE_PPC
-
 from ....core.elf.relocate import (
     WORD32,
     RelocationAbi,
     RelocationType,
     absolute,
-    names_of,
     relative,
     whole,
 )
@@ -34,7 +31,7 @@ TYPES = {
 
 ABI = RelocationAbi(
     prefix="R_PPC_",
-    names=names_of(ENUM_RELOC_TYPE_PPC),
+    enum="ENUM_RELOC_TYPE_PPC",
     types=TYPES,
     bits=32,
     byteorder="big",

@@ -44,7 +44,7 @@ from . import reloc, stub
 
 FACTS = Facts(
     name="ppc64",
-    elf_machine="EM_PPC64",
+    elf_machine=21,  # EM_PPC64
     pointer_size=8,
     byteorder="big",
     engine=power.engine(UC_MODE_PPC64, CS_MODE_64, "KS_MODE_PPC64"),

@@ -17,7 +17,6 @@ import errno
 from dataclasses import dataclass
 
 import numpy as np
-from elftools.elf.enums import ENUM_RELOC_TYPE_PPC64
 from numpy.typing import NDArray
 
 from ....core.arch import Relocations
@@ -30,7 +29,6 @@ from ....core.elf.relocate import (
     absolute,
     either,
     multiple,
-    names_of,
     relative,
     signed,
     two_halves,
@@ -70,7 +68,7 @@ class Elfv1(RelocationAbi):
 
 ABI = Elfv1(
     prefix="R_PPC64_",
-    names=names_of(ENUM_RELOC_TYPE_PPC64),
+    enum="ENUM_RELOC_TYPE_PPC64",
     types=TYPES,
     bits=64,
     byteorder="big",

@@ -37,7 +37,7 @@ _PT_REGS = ("eax", "ebx", "ecx", "edx", "esi", "edi", "ebp", "eip", "eflags", "e
 
 FACTS = Facts(
     name="i386",
-    elf_machine="EM_386",
+    elf_machine=3,  # EM_386
     pointer_size=4,
     byteorder="little",
     engine=x86.engine(UC_MODE_32, CS_MODE_32, "KS_MODE_32"),

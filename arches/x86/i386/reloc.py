@@ -8,14 +8,11 @@ Source: System V ABI, Intel386 supplement, section 4.4 "Relocation".
 
 from __future__ import annotations
 
-from elftools.elf.enums import ENUM_RELOC_TYPE_i386
-
 from ....core.elf.relocate import (
     WORD32,
     RelocationAbi,
     RelocationType,
     absolute,
-    names_of,
     relative,
 )
 
@@ -28,7 +25,7 @@ TYPES = {
 
 ABI = RelocationAbi(
     prefix="R_386_",
-    names=names_of(ENUM_RELOC_TYPE_i386),
+    enum="ENUM_RELOC_TYPE_i386",
     types=TYPES,
     bits=32,
     byteorder="little",

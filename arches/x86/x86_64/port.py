@@ -39,7 +39,7 @@ _PT_REGS = (
 
 FACTS = Facts(
     name="x86_64",
-    elf_machine="EM_X86_64",
+    elf_machine=62,  # EM_X86_64
     pointer_size=8,
     byteorder="little",
     engine=x86.engine(UC_MODE_64, CS_MODE_64, "KS_MODE_64"),

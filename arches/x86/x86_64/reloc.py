@@ -8,15 +8,12 @@ Source: System V ABI, AMD64 supplement, section 4.4 "Relocation".
 
 from __future__ import annotations
 
-from elftools.elf.enums import ENUM_RELOC_TYPE_x64
-
 from ....core.elf.relocate import (
     WORD32,
     WORD64,
     RelocationAbi,
     RelocationType,
     absolute,
-    names_of,
     relative,
     signed,
     unsigned,
@@ -34,10 +31,10 @@ TYPES = {
 
 ABI = RelocationAbi(
     prefix="R_X86_64_",
-    # pyelftools lacks 41 and has only its sibling 42.
-    names=names_of(ENUM_RELOC_TYPE_x64) | {41: "R_X86_64_GOTPCRELX"},
+    enum="ENUM_RELOC_TYPE_x64",
     types=TYPES,
     bits=64,
     byteorder="little",
     explicit=True,
+    more={41: "R_X86_64_GOTPCRELX"},  # the table has only its sibling 42
 )

@@ -43,7 +43,7 @@ REST = (
 
 FACTS = Facts(
     name="small",
-    elf_machine="EM_PPC",
+    elf_machine=20,
     pointer_size=4,
     byteorder="big",
     engine=Engine(
