@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The part of entry.S that the 64-bit x86 ports share: ftrace_graph_caller,
- * return_to_handler, and the words. The slot jumps to ftrace_graph_caller, which goes on
- * after it, at `restore`. Each entry.S draws its stack and defines
+ * return_to_handler, and the words. The slot jumps to ftrace_graph_caller, which restores
+ * the registers itself: a jump back would cost as much as four instructions. Each entry.S
+ * draws its stack and defines
  *
+ *     FRAME       bytes of ftrace_caller's stack
  *     SELF        address of the word with the return address of ftrace_caller
  *     PARENT      address of the word with the traced function's return address
  *     CALLER_SP   rsp of the function's caller at the call of the function
@@ -15,7 +17,17 @@ ftrace_graph_caller:
         sub     rsi, 5                          // MCOUNT_INSN_SIZE
         lea     rdx, [CALLER_SP]
         call    prepare_ftrace_return
-        jmp     restore
+        mov     rax, [rsp]
+        mov     rcx, [rsp + 8]
+        mov     rdx, [rsp + 16]
+        mov     rsi, [rsp + 24]
+        mov     rdi, [rsp + 32]
+        mov     r8, [rsp + 40]
+        mov     r9, [rsp + 48]
+        mov     r10, [rsp + 56]
+        mov     r11, [rsp + 64]
+        add     rsp, FRAME
+        ret
 
 /*
  * void return_to_handler(void)

@@ -60,8 +60,8 @@ def graph(session: Session) -> Callable[[], None]:
     return _run(
         session,
         _caller(
-            "call stub; jmp prepare; back: "
-            f"{_restore()} ret; stub: ret; prepare: mov rdi, [rsp + 80]; call entry; jmp back; "
+            "call stub; jmp prepare; stub: ret; "
+            f"prepare: mov rdi, [rsp + 80]; call entry; {_restore()} ret; "
             f"entry: {_tracer(ENTRY)} "
             "handler: sub rsp, 32; mov [rsp], rax; mov [rsp + 8], rdx; call return; "
             "mov rax, [rsp]; mov rdx, [rsp + 8]; add rsp, 32; ret; "

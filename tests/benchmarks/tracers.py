@@ -39,7 +39,7 @@ WORST = 1.5
 
 MIPS = Limit(
     3.8,
-    "57 blocks of code for each call with its return (25 on x86-64), of which 26 read the "
+    "57 blocks of code for each call with its return (19 on x86-64), of which 26 read the "
     "prologue backwards for the return address",
 )
 """As Linux's ftrace_get_parent_ra_addr, which reads back from the call site to the store of ra."""

@@ -6,10 +6,12 @@
  *
  *	unsigned long unusual = rb_unusual(RB_FUNCTION_OFF);
  *	...                                  branches, and slow paths if `unusual`
- *	rb_begin(&rb, size);                 from here on, no branch
+ *	rb_write(&rb, size, context);        from here on, no branch
  *	stores to rb.event
- *	rb_commit(&rb);
  *	if (!rb.keep)                        nothing was written: use ring_buffer_lock_reserve()
+ *
+ * Nobody reads the page in the middle of a block, so the event is committed before its fields
+ * are stored: that saves the registers that would keep the page until then.
  *
  * If a new page, a first event or a long pause needs more work, the event goes to a page
  * that is never read, and struct ring_buffer_cpu keeps its values.
@@ -130,26 +132,24 @@ static inline __attribute__((always_inline)) unsigned long rb_unusual(u32 off)
 
 struct rb_event {
 	u32 *event;
-	u32 header;
-	unsigned long keep;     /* -1, or 0: nothing is written, the buffer stays as it is */
-	unsigned long commit;   /* the page's commit word, with the event */
-	volatile u64 *commit_word;
+	unsigned long keep; /* -1, or 0: nothing is written, the buffer stays as it is */
 };
 
 extern u32 unused_event[16];
 
-/* `size` is that of the event with its header. */
-static inline __attribute__((always_inline)) void rb_begin(struct rb_event *rb, u32 size)
+/* Commit an event of `size` with its header, and store all but its fields. */
+static inline __attribute__((always_inline)) void rb_write(struct rb_event *rb, u32 size,
+							   u32 context)
 {
 	volatile struct ring_buffer_cpu *buffer = &this_cpu->buffer;
 	unsigned long page = (unsigned long)buffer->pages +
 			     (unsigned long)buffer->tail_page * RB_PAGE_SIZE;
+	volatile u64 *commit_word = (volatile u64 *)(page + 8);
 	unsigned long event, commit, keep;
 	u64 word, stamp, now, delta;
 	long rare;
 
-	rb->commit_word = (volatile u64 *)(page + 8);
-	word = *rb->commit_word;
+	word = *commit_word;
 	commit = word;
 	now = this_clock->ticks;
 	stamp = buffer->write_stamp;
@@ -168,27 +168,16 @@ static inline __attribute__((always_inline)) void rb_begin(struct rb_event *rb, 
 	OPTIMIZER_HIDE_VAR(keep);
 	buffer->write_stamp = stamp + ((unsigned long)delta & keep);
 	buffer->entries -= (long)keep;
-	rb->header = RB_EVENT_HEADER((size - 4) / 4, delta);
 	event = (unsigned long)unused_event;
 	event ^= ((page + RB_PAGE_HEADER + commit) ^ event) & keep;
+	*commit_word = commit + (keep & size);
+	buffer->entries_bytes += keep & size;
 	rb->event = (u32 *)event;
 	rb->keep = keep;
-	keep &= size;
-	buffer->entries_bytes += keep;
-	rb->commit = commit + keep;
-	barrier();
-}
-
-/* The header with the first word of trace_entry, and the pid. */
-static inline __attribute__((always_inline)) void rb_head(struct rb_event *rb, u32 context)
-{
-	EVENT_STORE(((struct event_pair *)rb->event)->words, word_pair(rb->header, context));
+	EVENT_STORE(((struct event_pair *)rb->event)->words,
+		    word_pair(RB_EVENT_HEADER((size - 4) / 4, delta), context));
 	rb->event[2] = this_cpu->pid;
-}
-
-static inline __attribute__((always_inline)) void rb_commit(struct rb_event *rb)
-{
-	*rb->commit_word = rb->commit;
+	barrier();
 }
 
 #endif

@@ -217,22 +217,20 @@ ON_ONE_PAGE(1024) void prepare_ftrace_return(unsigned long *parent, unsigned lon
 		context = tracing_gen_ctx(TRACE_GRAPH_ENT, rb_irqs_off(context));
 	}
 	barrier();
-	rb_begin(&rb, GRAPH_ENT_SIZE);
-	rb_head(&rb, context);
+	rb_write(&rb, GRAPH_ENT_SIZE, context);
 	event = (struct ftrace_graph_ent_entry *)(rb.event + 1);
 	EVENT_STORE(event->func, self_addr);
 	/* Loading these again takes less time than keeping them in registers that must be saved. */
 	stack = (struct ftrace_ret_stack *)(unsigned long)cpu->ret_stack;
 	depth = stack->depth;
 	event->depth = depth;
-	rb_commit(&rb);
 	index = stack->index;
 	entry = &stack->stack[index];
 	entry->ret = *parent;
 	entry->func = self_addr;
 	entry->fp = frame_pointer;
 	EVENT_STORE(((struct event_pair *)&entry->told)->words, word_pair(1, 0));
-	entry->calltime = this_clock->ticks; /* as in rb_begin() */
+	entry->calltime = this_clock->ticks; /* as in rb_write() */
 	stack->index = index + 1;
 	stack->depth = depth + 1;
 	*parent = fgraph.return_to_handler;
@@ -307,7 +305,7 @@ ON_ONE_PAGE(1024) unsigned long ftrace_return_to_handler(unsigned long frame_poi
 	struct ftrace_ret_stack *stack;
 	struct ftrace_ret_entry *entry;
 	unsigned long unusual, ret;
-	u32 context, index, valid;
+	u32 context, index, depth, valid;
 	struct rb_event rb;
 
 	context = rb_plain_context(TRACE_GRAPH_RET, cpu->irqs_disabled);
@@ -328,18 +326,21 @@ ON_ONE_PAGE(1024) unsigned long ftrace_return_to_handler(unsigned long frame_poi
 		context = tracing_gen_ctx(TRACE_GRAPH_RET, rb_irqs_off(context));
 	}
 	barrier();
-	rb_begin(&rb, GRAPH_RET_SIZE);
-	rb_head(&rb, context);
+	rb_write(&rb, GRAPH_RET_SIZE, context);
 	event = (struct ftrace_graph_ret_entry *)(rb.event + 1);
+	/* Again, for the same reason as in prepare_ftrace_return(). */
+	stack = (struct ftrace_ret_stack *)(unsigned long)cpu->ret_stack;
+	depth = stack->depth;
+	event->depth = depth - 1;
+	stack->depth = depth + (u32)rb.keep;
+	index = stack->index;
+	entry = &stack->stack[index - 1];
+	stack->index = index + (u32)rb.keep;
+	event->overrun = stack->overrun;
 	EVENT_STORE(event->retval, retval);
 	EVENT_STORE(event->func, entry->func);
 	EVENT_STORE(event->calltime, entry->calltime);
 	EVENT_STORE(event->rettime, rettime);
-	event->depth = stack->depth - 1;
-	event->overrun = stack->overrun;
-	stack->depth += (u32)rb.keep;
-	stack->index += (u32)rb.keep;
-	rb_commit(&rb);
 	/* Read before an interrupt can use the entry again. */
 	ret = *(volatile unsigned long *)&entry->ret;
 	cpu->irqs_disabled = rb_irqs_off(context) | ((u32)rb.keep + 1);

@@ -64,11 +64,9 @@ ON_ONE_PAGE(1024) void function_trace_call(unsigned long ip, unsigned long paren
 		context = tracing_gen_ctx(TRACE_FN, rb_irqs_off(context));
 	}
 	barrier();
-	rb_begin(&rb, FN_SIZE);
-	rb_head(&rb, context);
+	rb_write(&rb, FN_SIZE, context);
 	EVENT_STORE(*(event_address *)(rb.event + 3), ip);
 	EVENT_STORE(*(event_address *)(rb.event + 3 + sizeof(long) / 4), parent_ip);
-	rb_commit(&rb);
 	cpu->irqs_disabled = rb_irqs_off(context);
 	if (unlikely(!rb.keep))
 		function_trace_slow(ip, parent_ip);

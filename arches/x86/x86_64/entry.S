@@ -71,7 +71,6 @@ ftrace_call:
         .globl ftrace_graph_call
 ftrace_graph_call:
         .byte   0x0f, 0x1f, 0x44, 0x00, 0x00    // nop of 5 bytes
-restore:
         mov     rax, [rsp]
         mov     rcx, [rsp + 8]
         mov     rdx, [rsp + 16]
@@ -201,6 +200,7 @@ stopped:
  *     rsp + 80   the return address of ftrace_caller          self_addr + 5
  *     rsp        the registers
  */
+#define FRAME 80
 #define SELF rsp + 80
 #define PARENT rsp + 88
 #define CALLER_SP rsp + 96

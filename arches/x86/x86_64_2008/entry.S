@@ -67,7 +67,6 @@ ftrace_call:
         .globl ftrace_graph_call
 ftrace_graph_call:
         .byte   0x0f, 0x1f, 0x44, 0x00, 0x00    // nop of 5 bytes
-restore:
         mov     rax, [rsp]
         mov     rcx, [rsp + 8]
         mov     rdx, [rsp + 16]
@@ -106,6 +105,7 @@ ftrace_stub:
  *     rsp + 72   the return address of ftrace_caller          self_addr + 5
  *     rsp        the registers; rsp is aligned if the site aligns it
  */
+#define FRAME 72
 #define SELF rsp + 72
 #define PARENT rbp + 8
 #define CALLER_SP rbp + 16

@@ -145,6 +145,13 @@ _X86 = (
         "        lea     rdx, [rsp + 96]\n        mov     [rsp + 56], rdx\n",
     ),
     entry(
+        "graph: rax not restored",
+        "x86_64",
+        _GRAPH,
+        "        call    prepare_ftrace_return\n        mov     rax, [rsp]\n",
+        "        call    prepare_ftrace_return\n",
+    ),
+    entry(
         "graph: parent is the word below",
         "x86_64",
         _FOUND,
