@@ -1,13 +1,14 @@
 """Layouts and numbers that the machine and its guest share, as the host uses them.
 
 `arches/guest/include/machine.h` defines them; here are the same layouts as numpy
-dtypes, for either byte order, and the same numbers as enums. A test compares the
+dtypes, for either byte order, each made once, and the same numbers as enums. A test compares the
 two through the debug information of every built image.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum, IntFlag
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -424,16 +425,19 @@ def _layout(fields: list[Any], byteorder: str) -> np.dtype[np.void]:
     return np.dtype(fields).newbyteorder("<" if byteorder == "little" else ">")
 
 
+@cache
 def cpu_clock(byteorder: str) -> np.dtype[np.void]:
     """Return `struct cpu_clock`, the first CPU-local page, read-only in the guest."""
     return _layout(_CPU_CLOCK, byteorder)
 
 
+@cache
 def cpu_local(byteorder: str) -> np.dtype[np.void]:
     """Return `struct cpu_local`, the second CPU-local page."""
     return _layout(_CPU_LOCAL, byteorder)
 
 
+@cache
 def ring_buffer_cpu(byteorder: str) -> np.dtype[np.void]:
     """Return `struct ring_buffer_cpu`, also the field `buffer` of `cpu_local`."""
     return _layout(_RING_BUFFER_CPU, byteorder)
@@ -442,6 +446,7 @@ def ring_buffer_cpu(byteorder: str) -> np.dtype[np.void]:
 TRACE_ARRAY_CPUS = 8
 
 
+@cache
 def trace_array(byteorder: str) -> np.dtype[np.void]:
     """Return `struct trace_array` of the guest's tracer.h."""
     fields: list[Any] = [(name, "u8") for name in ("pids", "event_pids", "next")]
@@ -452,23 +457,27 @@ def trace_array(byteorder: str) -> np.dtype[np.void]:
     return _layout(fields, byteorder)
 
 
+@cache
 def host_request(byteorder: str) -> np.dtype[np.void]:
     """Return `struct host_request`."""
     return _layout(_HOST_REQUEST, byteorder)
 
 
+@cache
 def ftrace_update(byteorder: str) -> np.dtype[np.void]:
     """Return `struct ftrace_update`."""
     names = ("sequence", "method", "wakeups", "task")
     return _layout([(name, "u4") for name in names], byteorder)
 
 
+@cache
 def multi_stop_data(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     """Return `struct multi_stop_data`, the state of a `stop_machine()`."""
     fields = [(name, "u4") for name in ("state", "thread_ack", "num_threads", "active_cpu")]
     return _layout([*fields, *((name, f"u{pointer_size}") for name in ("fn", "data"))], byteorder)
 
 
+@cache
 def saved_cmdline(byteorder: str) -> np.dtype[np.void]:
     """Return `struct saved_cmdline`."""
     return _layout(_SAVED_CMDLINE, byteorder)
@@ -483,16 +492,19 @@ _FTRACE_OPS_ENTRY = [
 ]
 
 
+@cache
 def ftrace_ops_entry(byteorder: str) -> np.dtype[np.void]:
     """Return `struct ftrace_ops_entry` of the guest's tracer.h: an entry of ftrace_ops_list."""
     return _layout(_FTRACE_OPS_ENTRY, byteorder)
 
 
+@cache
 def tracepoint(byteorder: str) -> np.dtype[np.void]:
     """Return `struct tracepoint` of `arches/guest/include/tracepoint.h`."""
     return _layout([("enabled", "u4"), ("unused", "u4"), ("func", "u8")], byteorder)
 
 
+@cache
 def syscall_metadata(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     """Return `struct syscall_metadata`: pointers to the names of a call and its arguments."""
     long = f"u{pointer_size}"
@@ -501,6 +513,7 @@ def syscall_metadata(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     return _layout(fields, byteorder)
 
 
+@cache
 def trace_event_field(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     """Return `struct trace_event_field` of the guest's trace_events.h."""
     fields = [(name, f"u{pointer_size}") for name in ("type", "name")]
@@ -508,17 +521,20 @@ def trace_event_field(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     return _layout([*fields, *((name, "u4") for name in numbers)], byteorder)
 
 
+@cache
 def trace_event_call(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     """Return `struct trace_event_call`: pointers to the description of an event."""
     names = ("system", "name", "print_fmt", "fields")
     return _layout([(name, f"u{pointer_size}") for name in names], byteorder)
 
 
+@cache
 def trace_event_file(byteorder: str) -> np.dtype[np.void]:
     """Return `struct trace_event_file`: the switches of an event."""
     return _layout(_TRACE_EVENT_FILE, byteorder)
 
 
+@cache
 def filter_pred(byteorder: str) -> np.dtype[np.void]:
     """Return `struct filter_pred`: one test of a filter."""
     numbers = ("kind", "op", "offset", "size", "is_signed", "on_true", "on_false", "invert")
@@ -526,6 +542,7 @@ def filter_pred(byteorder: str) -> np.dtype[np.void]:
     return _layout([*fields, ("value", "u8"), ("pattern", "u8")], byteorder)
 
 
+@cache
 def event_trigger(byteorder: str) -> np.dtype[np.void]:
     """Return `struct event_trigger`: a command of an event."""
     fields: list[Any] = [("next", "u8"), ("command", "u4"), ("counted", "u4"), ("count", "i8")]
@@ -533,23 +550,27 @@ def event_trigger(byteorder: str) -> np.dtype[np.void]:
     return _layout(fields, byteorder)
 
 
+@cache
 def hist_op(byteorder: str) -> np.dtype[np.void]:
     """Return `struct hist_op`: a step of an expression."""
     numbers = ("kind", "offset", "size", "is_signed")
     return _layout([*((name, "u4") for name in numbers), ("value", "u8")], byteorder)
 
 
+@cache
 def hist_field(byteorder: str) -> np.dtype[np.void]:
     """Return `struct hist_field`: a key, a value or a variable of a histogram."""
     names = ("first", "nr_ops", "to", "size", "string", "is_string")
     return _layout([(name, "u4") for name in names], byteorder)
 
 
+@cache
 def hist_var_ref(byteorder: str) -> np.dtype[np.void]:
     """Return `struct hist_var_ref`: a reference to a variable of a histogram."""
     return _layout([("hist", "u8"), ("var", "u4"), ("once", "u4")], byteorder)
 
 
+@cache
 def hist_action(byteorder: str) -> np.dtype[np.void]:
     """Return `struct hist_action`: an action of a histogram."""
     fields: list[Any] = [(name, "u4") for name in ("handler", "action", "ref", "var")]
@@ -558,6 +579,7 @@ def hist_action(byteorder: str) -> np.dtype[np.void]:
     return _layout([*fields, ("params", "u4", (HIST_PARAMS_MAX,))], byteorder)
 
 
+@cache
 def hist_trigger(byteorder: str) -> np.dtype[np.void]:
     """Return `struct hist_trigger`: a histogram."""
     numbers = (
@@ -569,6 +591,7 @@ def hist_trigger(byteorder: str) -> np.dtype[np.void]:
     return _layout([*fields, *((name, "u8") for name in ("hits", "drops", *tables))], byteorder)
 
 
+@cache
 def synth_event(byteorder: str) -> np.dtype[np.void]:
     """Return `struct synth_event`: a synthetic event."""
     fields: list[Any] = [(name, "u4") for name in ("type", "nr_fields", "nr_u64", "unused")]
@@ -576,12 +599,14 @@ def synth_event(byteorder: str) -> np.dtype[np.void]:
     return _layout(fields, byteorder)
 
 
+@cache
 def fetch_insn(byteorder: str) -> np.dtype[np.void]:
     """Return `struct fetch_insn` of the guest's trace_kprobe.h: a step of fetching an argument."""
     fields = [(name, "u4") for name in ("op", "size", "dest", "shift")]
     return _layout([*fields, ("value", "u8")], byteorder)
 
 
+@cache
 def trace_probe(byteorder: str) -> np.dtype[np.void]:
     """Return `struct trace_probe`: a probe of an event."""
     numbers = ("type", "size", "enabled", "needs_regs", "maxactive", "active")
@@ -590,21 +615,25 @@ def trace_probe(byteorder: str) -> np.dtype[np.void]:
     return _layout([*fields, ("nhit", "u8"), ("nmissed", "u8")], byteorder)
 
 
+@cache
 def kprobe(byteorder: str) -> np.dtype[np.void]:
     """Return `struct kprobe`: a probed address."""
     return _layout([(name, "u8") for name in ("ip", "probe", "slot")], byteorder)
 
 
+@cache
 def probe_range(byteorder: str) -> np.dtype[np.void]:
     """Return `struct probe_range`: memory that probes can read."""
     return _layout([("start", "u8"), ("end", "u8")], byteorder)
 
 
+@cache
 def syscall_event(byteorder: str) -> np.dtype[np.void]:
     """Return `struct syscall_event`: an entry of the tracer's `syscall_events`."""
     return _layout([(name, "u2") for name in ("enter", "exit", "nb_args", "unused")], byteorder)
 
 
+@cache
 def fgraph_control(byteorder: str) -> np.dtype[np.void]:
     """Return `struct fgraph_control` of the guest's tracer.h: settings of the graph tracer."""
     fields: list[Any] = [(name, "u4") for name in ("on", "max_depth", "skip_irqs", "sleep_off")]
@@ -614,6 +643,7 @@ def fgraph_control(byteorder: str) -> np.dtype[np.void]:
     return _layout(fields, byteorder)
 
 
+@cache
 def ftrace_profile_control(byteorder: str) -> np.dtype[np.void]:
     """Return `struct ftrace_profile_control` of the guest's tracer.h: the profiler's state."""
     fields: list[Any] = [(name, "u4") for name in ("on", "bits", "limit", "unused")]
@@ -621,12 +651,14 @@ def ftrace_profile_control(byteorder: str) -> np.dtype[np.void]:
     return _layout(fields, byteorder)
 
 
+@cache
 def ftrace_profile(byteorder: str) -> np.dtype[np.void]:
     """Return `struct ftrace_profile`: hits and times of a function on one CPU; times in ns."""
     names = ("ip", "counter", "time", "time_squared")
     return _layout([(name, "u8") for name in names], byteorder)
 
 
+@cache
 def ftrace_ret_stack(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     """Return `struct ftrace_ret_stack`: a task's traced functions and where they return to."""
     entry: list[Any] = [(name, f"u{pointer_size}") for name in ("ret", "func", "fp")]
@@ -640,18 +672,21 @@ def ftrace_ret_stack(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     return _layout([*fields, ("stack", entry, (FTRACE_RETFUNC_DEPTH,))], byteorder)
 
 
+@cache
 def latency_control(byteorder: str) -> np.dtype[np.void]:
     """Return `struct latency_control`: the limits of the latency tracers, in ns."""
     fields: list[Any] = [(name, "u8") for name in ("max_latency", "thresh", "sequence")]
     return _layout([*fields, ("lock", "u4"), ("unused", "u4")], byteorder)
 
 
+@cache
 def critical_section(byteorder: str) -> np.dtype[np.void]:
     """Return `struct critical_section`: the section in which a CPU is."""
     fields: list[Any] = [("preempt_timestamp", "u8"), ("start", "u8"), ("sequence", "u8")]
     return _layout([*fields, ("tracing", "u4"), ("unused", "u4")], byteorder)
 
 
+@cache
 def max_trace_data(byteorder: str) -> np.dtype[np.void]:
     """Return `struct max_trace_data`: the section in the spare buffer; times in ns."""
     names = ("saved_latency", "time_start", "critical_start", "critical_end")
@@ -661,6 +696,7 @@ def max_trace_data(byteorder: str) -> np.dtype[np.void]:
     return _layout(fields, byteorder)
 
 
+@cache
 def wakeup_control(byteorder: str) -> np.dtype[np.void]:
     """Return `struct wakeup_control`: the woken task that a wakeup tracer follows."""
     fields: list[Any] = [("task", "u8")]
@@ -668,11 +704,13 @@ def wakeup_control(byteorder: str) -> np.dtype[np.void]:
     return _layout([*fields, ("prio", "i4")], byteorder)
 
 
+@cache
 def func_probe(byteorder: str) -> np.dtype[np.void]:
     """Return `struct func_probe` of the guest's tracer.h: a command of a trace array."""
     return _layout(_FUNC_PROBE, byteorder)
 
 
+@cache
 def this_module(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     """Return `struct module` of the guest's module.h, the module's `__this_module`, without `arch`.
 
@@ -688,23 +726,27 @@ def this_module(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     return _layout(fields, byteorder)
 
 
+@cache
 def mod_arch_specific(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     """Return `struct mod_arch_specific`: addresses of the stubs of the callers, or 0."""
     return _layout([(name, f"u{pointer_size}") for name in ("tramp", "tramp_regs")], byteorder)
 
 
+@cache
 def kernel_param(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     """Return `struct kernel_param` of the guest's module.h: a parameter of a module."""
     fields = ("name", "set", "arg", "size")
     return _layout([(name, f"u{pointer_size}") for name in fields], byteorder)
 
 
+@cache
 def dyn_ftrace(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     """Return `struct dyn_ftrace` of the guest's ftraced.h: a slot for a call site."""
     names = ("next", "ip", "flags")
     return _layout([(name, f"u{pointer_size}") for name in names], byteorder)
 
 
+@cache
 def ftrace_page(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     """Return `struct ftrace_page`, without the slots after it."""
     return _layout([(name, f"u{pointer_size}") for name in ("next", "index")], byteorder)
