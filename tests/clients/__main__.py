@@ -48,14 +48,12 @@ class Tried:
     @property
     def passed(self) -> int:
         """Number of cases that passed."""
-        return sum(result.result == "PASS" for result in self.results)
+        return sum(result.passed for result in self.results)
 
     def row(self) -> str:
         """Return the row of the table."""
-        counts = Counter(result.result for result in self.results)
-        others = ", ".join(
-            f"{count} {word.lower()}" for word, count in sorted(counts.items()) if word != "PASS"
-        )
+        counts = Counter(result.result.lower() for result in self.results if not result.passed)
+        others = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
         cells = (
             *(self.client, self.version, self.arch, str(len(self.results)), str(self.passed)),
             self.skipped or others,
@@ -150,7 +148,7 @@ def page(found: Sequence[Tried]) -> list[str]:
     lines = [BEGIN, "", "| client | version | machine | cases | passed | why not |"]
     lines += ["|---|---|---|---|---|---|", *(each.row() for each in found), ""]
     for each in found:
-        rest = [result for result in each.results if result.result != "PASS"]
+        rest = [result for result in each.results if not result.passed]
         if not rest:
             continue
         lines += [f"### {each.client} on {each.arch}: what does not pass", ""]
@@ -180,7 +178,7 @@ def main() -> int:
     for each in found:
         print(each.row())
         for result in each.results:
-            if result.result != "PASS":
+            if not result.passed:
                 print(f"  {result.result}: {result.name}: {result.why}")
     print(f"{time.monotonic() - began:.0f} s")
     if options.write is not None:

@@ -49,6 +49,11 @@ class Result:
     result: str
     why: str = ""
 
+    @property
+    def passed(self) -> bool:
+        """Whether the case passed. One that tries what must fail ends with XFAIL if it does."""
+        return self.result in {"PASS", "XFAIL"}
+
 
 def folder() -> Path | None:
     """Return the folder with ftracetest, or None."""

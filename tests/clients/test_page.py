@@ -25,6 +25,11 @@ def test_a_run_with_fewer_passes_is_worse() -> None:
     assert worse(text, [Tried("trace-cmd", "", "x86_64", skipped="not installed")]) == 0
 
 
+def test_a_failure_that_a_case_expects_is_a_pass() -> None:
+    row = tried("PASS", "XFAIL", "UNSUPPORTED").row()
+    assert row == "| trace-cmd | 3.1 | x86_64 | 3 | 2 | 1 unsupported |"
+
+
 def test_the_page_has_a_table_of_all_cases() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert text.count(BEGIN) == text.count(END) == 1
