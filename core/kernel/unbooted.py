@@ -7,7 +7,7 @@ patches them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ..machine.machine import Machine
 from .kallsyms import Kallsyms
@@ -19,15 +19,18 @@ MOST_TEXT = 4096
 class LoadedKernel:
     """The kernel of a machine, for `Port.unbooted`."""
 
-    def __init__(self, machine: Machine, symbols: Kallsyms, exports: Mapping[str, int]) -> None:
+    def __init__(
+        self, machine: Machine, symbols: Kallsyms, exported: Callable[[], Mapping[str, int]]
+    ) -> None:
+        """`exported` finds the exported names, which takes time: it is called if one is needed."""
         self._memory = machine.memory
         self._symbols = symbols
-        self._exports = exports
+        self._exported = exported
 
     def address(self, name: str) -> int | None:
         """Return the address of a symbol or of an exported name, or None."""
         found = self._symbols.address(name)
-        return self._exports.get(name) if found is None else found
+        return self._exported().get(name) if found is None else found
 
     def text(self, place: str | int) -> tuple[int, bytes]:
         """Return address and code of a function, or from an address on; no bytes if unknown."""

@@ -105,6 +105,8 @@ def find_exports(image: Image) -> dict[str, int]:
                 table, segment.address + start * width, facts, partial(image_bytes, image)
             )
             best = max(best, found, key=len)
+            if len(best) >= _PLENTY:
+                return best
     return best
 
 
@@ -137,6 +139,9 @@ def _longest(
 
 
 _SAMPLE = 16
+_PLENTY = 1000
+"""More entries than bytes that only look like a table have; a kernel exports some 10,000."""
+
 _IDENTIFIER = re.compile(rb"[A-Za-z_.$][A-Za-z0-9_.$]*")
 
 

@@ -247,8 +247,9 @@ class Session:
         """
         entry, machine = self.image.symbols.address_of(START), self.boot.machine
         if entry is None:
-            symbols, exports = self.boot.kallsyms, self.boot.modules.exported
-            unbooted.prepare(machine, LoadedKernel(machine, symbols, exports))
+            modules = self.boot.modules
+            kernel = LoadedKernel(machine, self.boot.kallsyms, lambda: modules.exported)
+            unbooted.prepare(machine, kernel)
             return
         machine.start(entry, None)
         first = machine.vcpus[0]
