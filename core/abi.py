@@ -364,7 +364,6 @@ _RING_BUFFER_CPU = [
     ("write", "u4"),
     ("write_stamp", "u8"),
     ("entries", "u8"),
-    ("entries_bytes", "u8"),
     ("overrun", "u8"),
     ("dropped", "u8"),
     ("commit_overrun", "u8"),

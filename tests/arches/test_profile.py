@@ -79,13 +79,16 @@ def test_hits_agree_with_the_function_tracer(arch: str, cpus: int) -> None:
     user("run syscalls; run locks")
     events = whole(user)
     total: Counter[str] = Counter()
+    recorded: Counter[str] = Counter()
     for cpu in range(cpus):
         hits = hits_on(user, cpu) - before[cpu]
-        seen = calls(user, events, cpu)
-        # A CPU may be between the two, in a task and in the interrupt that came there.
-        late = Counter(seen) - Counter(hits)
-        assert not Counter(hits) - Counter(seen) and late.total() <= 2
-        total += Counter(hits)
+        seen = Counter(calls(user, events, cpu))
+        # A CPU may be between the two, in a task and in the interrupt that came there; or a task
+        # was preempted there, and goes on on another CPU.
+        assert (seen - hits).total() <= 2 and (hits - seen).total() <= 1
+        total += hits
+        recorded += seen
+    assert not total - recorded
     assert abs(total.total() - int((events.events["type"] == FN).sum())) <= 2 * cpus
     assert total.total() > 2000 and "do_IRQ" in total
     assert sum(bool(profile(user, cpu)) for cpu in range(cpus)) == cpus

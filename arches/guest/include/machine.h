@@ -66,7 +66,6 @@ struct ring_buffer_cpu {
 	u32 write;         /* end of the reserved bytes of write_page, or 0 if all are committed */
 	u64 write_stamp;   /* time of the last event written, ns */
 	u64 entries;       /* events written, including lost ones */
-	u64 entries_bytes; /* bytes of events with headers, excluding lost ones */
 	u64 overrun;       /* events lost because a page was overwritten */
 	u64 dropped;       /* events not written because the buffer was full */
 	u64 commit_overrun; /* events of NMIs not written: the buffer is full of uncommitted ones */

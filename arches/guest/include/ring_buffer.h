@@ -166,12 +166,11 @@ static inline __attribute__((always_inline)) void rb_write(struct rb_event *rb, 
 	}
 	keep = ~(rare >> (LONG_BITS - 1));
 	OPTIMIZER_HIDE_VAR(keep);
-	buffer->write_stamp = stamp + ((unsigned long)delta & keep);
-	buffer->entries -= (long)keep;
+	*commit_word = commit + (keep & size);
 	event = (unsigned long)unused_event;
 	event ^= ((page + RB_PAGE_HEADER + commit) ^ event) & keep;
-	*commit_word = commit + (keep & size);
-	buffer->entries_bytes += keep & size;
+	buffer->write_stamp = stamp + ((unsigned long)delta & keep);
+	buffer->entries -= (long)keep;
 	rb->event = (u32 *)event;
 	rb->keep = keep;
 	EVENT_STORE(((struct event_pair *)rb->event)->words,

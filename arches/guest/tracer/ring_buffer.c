@@ -98,7 +98,6 @@ struct rb_reservation {
 	u32 head_page, read;
 	u32 ended_page;         /* page whose last event was written, or write_page */
 	u64 ended;              /* commit word of ended_page */
-	s32 bytes;              /* of the event, less those that the head page loses */
 	u32 lost;               /* events that the head page loses */
 };
 
@@ -122,7 +121,6 @@ rb_reserve(ring_buffer *mine, const struct rb_reservation *next)
 	buffer->read = next->read;
 	buffer->write_stamp = next->now;
 	buffer->entries++;
-	buffer->entries_bytes += next->bytes;
 	buffer->overrun += next->lost;
 	return same;
 }
@@ -147,7 +145,6 @@ static void drop_head_page(ring_buffer *buffer, struct rb_reservation *next)
 		end = RING_BUFFER_DATA;
 	if (ended && at <= end) {
 		next->lost = ended - (u32)(buffer->overrun + buffer->read_events);
-		next->bytes -= end - at;
 		at = end;
 	}
 	while (at + 8 <= end) {
@@ -156,7 +153,6 @@ static void drop_head_page(ring_buffer *buffer, struct rb_reservation *next)
 		if (length < 4 || length > end - at || length % 4)
 			break;
 		next->lost += counted;
-		next->bytes -= length;
 		at += length;
 	}
 	next->head_page = next->head_page + 1 < buffer->nr_pages ? next->head_page + 1 : 0;
@@ -223,7 +219,6 @@ static __attribute__((noinline)) u32 *rb_reserve_slow(ring_buffer *buffer, u32 s
 		next.head_page = buffer->head_page;
 		next.read = buffer->read;
 		next.lost = 0;
-		next.bytes = 0;
 		page = buffer_page(buffer, next.write_page);
 		next.time_stamp = page->time_stamp;
 		next.ended_page = next.write_page;
@@ -247,7 +242,6 @@ static __attribute__((noinline)) u32 *rb_reserve_slow(ring_buffer *buffer, u32 s
 			else
 				next.commit = next.write;
 		}
-		next.bytes += total;
 	} while (!rb_reserve(buffer, &next));
 	event = (u32 *)(buffer_page(buffer, next.write_page)->data + at);
 	if (delta >> RINGBUF_DELTA_BITS) {
@@ -287,7 +281,6 @@ static inline __attribute__((always_inline)) void *rb_lock_reserve(ring_buffer *
 	to->write_page = tail;
 	to->write_stamp = now;
 	to->entries++;
-	to->entries_bytes += size;
 	if (unlikely(!same)) {
 slow:
 		event = rb_reserve_slow(buffer, size);

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...abi import RB_PAGE_SIZE
 
 COUNTERS = (
-    *("write_stamp", "entries", "entries_bytes", "overrun", "dropped"),
+    *("write_stamp", "entries", "overrun", "dropped"),
     *("commit_overrun", "read_events"),
 )
 """Fields of `struct ring_buffer_cpu` that belong to the events."""

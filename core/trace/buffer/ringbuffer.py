@@ -326,7 +326,7 @@ class RingBuffer:
             self._regions[each].view()[:, :16] = 0
             descriptor = self._descriptors[each]
             for name in (
-                *("head_page", "tail_page", "read", "entries", "entries_bytes", "overrun"),
+                *("head_page", "tail_page", "read", "entries", "overrun"),
                 *("dropped", "commit_overrun", "read_events", "named", "write", "committing"),
             ):
                 descriptor[name] = 0
