@@ -47,7 +47,7 @@ def test_a_terminal_has_better_signs(span: tuple[str, str], signs: list[tuple[st
         ("bits schedule", "e8", "accent"),
         ("bits schedule", "call ftrace_caller  (when enabled)", "strong"),
         ("dump schedule 1", "0f 1f 44 00 00 48 83 ec", ""),
-        ("tramp", "cmp dword ptr [rip + 0x229], 0", "strong"),
+        ("tramp", "sub rsp, 0x50", "strong"),
         ("regs 0", "0000000000000000", "dim"),
         ("regs 0", "rax", "accent"),
         ("site schedule kfree", "*", "accent"),
