@@ -7,8 +7,10 @@ beginner needs the next key, and must see when something was lost.
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 
 from ...core.shell.outcome import (
+    Effect,
     Loaded,
     NotPatched,
     NotWritten,
@@ -29,7 +31,7 @@ def failure(done: Done) -> str:
 
 def afterword(done: Done, before: Status) -> str:
     """Return the words for `done`, or "" for none; `before` is the status before the command."""
-    for effect in reversed(done.effects):
+    for number, effect in reversed([*enumerate(done.effects)]):
         match effect:
             case NotWritten(errno=errno.ENODEV) if before.ftrace_off:
                 return "ftrace is off: R reboots, b undoes"
@@ -38,6 +40,8 @@ def afterword(done: Done, before: Status) -> str:
             case _ if done.status:
                 continue
             case WroteFile("current_tracer", text) if text.strip() != "nop":
+                if any(isinstance(later, RanWorkload) for later in done.effects[number:]):
+                    continue
                 run = "w runs a workload" if before.boots else ":call calls a function"
                 return f"{run}; b undoes it"
             case WroteFile("current_tracer") if before.events:
@@ -48,6 +52,15 @@ def afterword(done: Done, before: Status) -> str:
                 return "a fresh machine; b brings the old one back"
             case Loaded(module):
                 return f"loaded: / in pane 1 and :mod:{module} list its functions"
-            case RanWorkload() if before.tracer == "nop":
+            case RanWorkload() if _tracer(done.effects[:number], before) == "nop":
                 return "no tracer was on: t switches one on"
     return ""
+
+
+def _tracer(effects: Sequence[Effect], before: Status) -> str:
+    """Return the current tracer after `effects`."""
+    for effect in reversed(effects):
+        match effect:
+            case WroteFile("current_tracer", text):
+                return text.strip()
+    return before.tracer

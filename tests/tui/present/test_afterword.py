@@ -41,6 +41,13 @@ def test_a_command_that_worked(effect: Effect, before: Status, word: str) -> Non
     assert word in said and bool(word) == bool(said)
 
 
+def test_a_line_of_commands_counts_as_a_whole() -> None:
+    traced = WroteFile("current_tracer", "function\n"), RanWorkload("syscalls")
+    assert afterword(Done("…", effects=traced), QUIET) == ""
+    off = WroteFile("current_tracer", "nop\n"), RanWorkload("syscalls")
+    assert "no tracer was on" in afterword(Done("…", effects=off), FULL)
+
+
 def test_tracing_a_kernel_without_a_boot_names_call() -> None:
     done = Done("…", effects=(WroteFile("current_tracer", "function\n"),))
     assert ":call calls a function" in afterword(done, Status("x86_64", boots=False))
