@@ -6,6 +6,7 @@ extras included, has a wheel. The exit status is 1 if one has none.
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +43,8 @@ def resolve(platform: str, python: str, overrides: str) -> str:
 
 def main() -> int:
     """Resolve for each platform and Python, and print what became of it."""
+    if shutil.which("uv") is None:
+        sys.exit("uv is not installed: pip install uv")
     failed = []
     for platform, overrides in PLATFORMS.items():
         reasons = {python: resolve(platform, python, overrides) for python in PYTHONS}
