@@ -475,6 +475,8 @@ class ConsoleApp(TypeAhead):
 
     async def on_tour_wanted(self, message: TourWanted) -> None:
         """Do the action of a tour's key on the main screen."""
+        if not self.screen_stack:  # the console is closing
+            return
         while isinstance(self.screen, MomentScreen) and message.action != "tour_hint":
             self.pop_screen()
         await self.main.run_action(message.action)

@@ -12,6 +12,7 @@ from dynftrace.core.session.session import Session
 from dynftrace.core.trace.select.explorer import TraceExplorer
 from dynftrace.tui.console.app import ConsoleApp
 from dynftrace.tui.console.driver import SessionDriver
+from dynftrace.tui.console.messages import TourWanted
 from dynftrace.tui.console.screens.box import Box
 from dynftrace.tui.console.screens.report import ReportBox
 from dynftrace.tui.console.widgets.status_bar import status_line
@@ -148,6 +149,13 @@ async def test_an_oops_is_reported_and_the_session_continues(session: Session) -
         assert app.view.status.halted == ()
         await do(app, pilot, "run syscalls")
         assert equivalent(app) == "same as: run syscalls   no tracer was on: t switches one on"
+
+
+async def test_a_key_of_a_tour_may_arrive_while_the_console_closes(session: Session) -> None:
+    async with console(session) as (app, _):
+        pass
+    assert not app.screen_stack
+    await app.on_tour_wanted(TourWanted("tour_next"))
 
 
 async def test_functions_of_a_module_appear_and_disappear(session: Session) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -217,6 +219,33 @@ def test_the_init_of_a_module_runs_in_a_task_of_the_client(tmp_path: Path) -> No
     finally:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=20)
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "clients.md"
+
+
+@needs_fuse
+def test_the_commands_of_the_page_record_and_leave_no_process(tmp_path: Path) -> None:
+    if os.geteuid() or shutil.which("trace-cmd") is None:
+        pytest.skip("needs root and trace-cmd")
+    block = re.search(r"^```sh\n(unshare .*?)^```$", PAGE.read_text(), re.M | re.S)
+    assert block is not None
+    program = tmp_path / "dynftrace"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m dynftrace "$@"\n')
+    program.chmod(0o755)
+    script = block[1].replace("/tmp/", f"{tmp_path}/")
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    # The last command waits for the mount: it would not end if something still used it.
+    done = subprocess.run(
+        ["sh", "-c", script],
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    if "unshare" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert "funcgraph_entry" in done.stdout, done.stdout + done.stderr
 
 
 @needs_fuse
