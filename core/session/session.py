@@ -72,6 +72,9 @@ A machine and its readers form reference cycles. The garbage collector counts ob
 engine's memory, so left alone it would keep dozens of machines.
 """
 
+OPENING_STEPS = 4
+"""Steps of `Session.open`."""
+
 BOOT_LIMIT_NS = 2_000_000_000
 """Limit for the boot, in virtual ns: CPU 0 must be idle by then."""
 
@@ -118,8 +121,16 @@ class Session:
         """The modules of the spec's kernel, once they were asked for."""
 
     @classmethod
-    def open(cls, port: Port, spec: MachineSpec | None = None) -> Self:
+    def open(
+        cls,
+        port: Port,
+        spec: MachineSpec | None = None,
+        step: Callable[[], object] = lambda: None,
+    ) -> Self:
         """Load the kernel, boot it and load the modules of `spec`.
+
+        `step` is called after each of the `OPENING_STEPS` steps: the file is read, the kernel is
+        loaded and its sites are nops, it has booted, and its state is saved for a way back.
 
         Raises `ImageError`, `NoCallSitesError`, `ModuleError`, `UsageError`, `GuestError` and
         `HostMemoryError`, with a message for the user.
@@ -142,9 +153,14 @@ class Session:
             )
         path = port.images() / KERNEL if spec.kernel is None else spec.kernel
         try:
-            session = cls(port, spec, Image.load(path, port.facts))
+            image = Image.load(path, port.facts)
+            step()
+            session = cls(port, spec, image)
+            step()
             session._start()
+            step()
             session.history.start()
+            step()
         except MemoryError as error:
             raise HostMemoryError from error
         return session

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from .options import check_recorded, machine_options, trace_option
+from .options import check_recorded, machine_options, opened, trace_option
 
 if TYPE_CHECKING:
-    from ...core.session.session import Session
+    from ..saved.machine_options import MachineOptions
 
 
 @click.command(name="draw", short_help="Write a map, CPU lanes, flame graph or histogram as SVG.")
@@ -34,7 +33,7 @@ def draw_command(
     commands: str,
     recorded: str | None,
     output: Path,
-    open_session: Callable[[], Session],
+    open_session: MachineOptions,
 ) -> None:
     """Execute CMDS and write a picture as SVG.
 
@@ -54,7 +53,7 @@ def draw_command(
         made = picture_of_trace(Recording(Path(recorded)).text(), picture, function)
         write_whole(output, svg(whole(made)))
         return
-    session = open_session()
+    session = opened(open_session)
     if commands:
         run_before(session, commands)
     write_whole(output, svg(drawing_of(session, picture, function)))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ...core.errors import UsageError
-from .options import check_recorded, machine_options, output_option, trace_option
+from .options import check_recorded, machine_options, opened, output_option, trace_option
 
 if TYPE_CHECKING:
-    from ...core.session.session import Session
+    from ..saved.machine_options import MachineOptions
 
 FORMATS = ("perfetto", "folded", "speedscope", "csv", "jsonl", "text", "report", "trace.dat")
 """Names of the formats; importing them with the code would make `--help` slow."""
@@ -45,7 +44,7 @@ def export_command(
     wanted: str | None,
     file_version: str,
     output: Path,
-    open_session: Callable[[], Session],
+    open_session: MachineOptions,
 ) -> None:
     """Execute CMDS and write the trace for another tool, or convert a recorded trace.
 
@@ -71,7 +70,7 @@ def export_command(
         return
     if commands is None:
         raise click.UsageError("nothing to export: give commands with -c, or a file with --trace")
-    session = open_session()
+    session = opened(open_session)
     run_before(session, commands)
     array, patcher = session.boot.array, session.boot.ftrace.patcher
     if kind == TRACE_DAT:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from .options import machine_options
+from .options import machine_options, opened
 
 if TYPE_CHECKING:
-    from ...core.session.session import Session
+    from ..saved.machine_options import MachineOptions
 
 CLOCKS = ("real", "full", "ctl")
 
@@ -28,9 +27,7 @@ CLOCKS = ("real", "full", "ctl")
 )
 @click.option("-c", "commands", metavar="CMDS", default="", help="Commands to execute first.")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
-def mount_command(
-    directory: Path, clock: str, commands: str, open_session: Callable[[], Session]
-) -> None:
+def mount_command(directory: Path, clock: str, commands: str, open_session: MachineOptions) -> None:
     """Mount tracefs of a machine on the empty directory DIR, until ctrl+c or umount.
 
     Programs then read and write its files as on a real kernel. Three names are not part of tracefs:
@@ -44,7 +41,7 @@ def mount_command(
     from .prompt import run_before
 
     check_directory(directory)
-    session = open_session()
+    session = opened(open_session)
     run_before(session, commands)
 
     def ready() -> None:

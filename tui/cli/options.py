@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ... import arches
 from ...core.methods import DISCOVERIES, PATCH_METHODS
+from ..files.status_line import StatusLine
 from ..saved import settings
 from ..saved.machine_options import MachineOptions
+
+if TYPE_CHECKING:
+    from ...core.session.session import Session
 
 ANY_PATH = click.Path(readable=False)
 """A path that shells complete; the code that reads the file reports errors."""
@@ -116,6 +121,17 @@ def output_option(text: str) -> Callable[[Callable[..., object]], Callable[..., 
         type=click.Path(path_type=Path, dir_okay=False),
         help=text,
     )
+
+
+def opened(open_session: MachineOptions) -> Session:
+    """Open a machine; if that takes seconds, the terminal shows how far it is."""
+    from ...core.session.session import OPENING_STEPS
+
+    line = StatusLine("opening the kernel", OPENING_STEPS)
+    try:
+        return open_session(line.step)
+    finally:
+        line.clear()
 
 
 def machine_options(command: Callable[..., object]) -> Callable[..., object]:

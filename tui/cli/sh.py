@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ...core.errors import DynftraceError
-from .options import machine_options
+from .options import machine_options, opened
 
 if TYPE_CHECKING:
-    from ...core.session.session import Session
+    from ..saved.machine_options import MachineOptions
 
 
 LONGEST = 16 << 20
@@ -30,7 +29,7 @@ def sh_command(
     context: click.Context,
     commands: str | None,
     script: Path | None,
-    open_session: Callable[[], Session],
+    open_session: MachineOptions,
 ) -> None:
     """Run the tracefs shell: CMDS, a script FILE, or commands from stdin.
 
@@ -41,7 +40,7 @@ def sh_command(
     if commands is not None and script is not None:
         raise click.UsageError("give either -c CMDS or FILE, not both")
     if commands is not None:
-        status = run_text(open_session(), commands)
+        status = run_text(opened(open_session), commands)
     elif script is not None:
         try:
             with open(script, encoding="utf-8", errors="surrogateescape") as file:
@@ -51,9 +50,9 @@ def sh_command(
             raise DynftraceError(f"{script}: {reason}") from error
         if len(text) > LONGEST:  # a device such as /dev/zero never ends
             raise DynftraceError(f"{script}: a script has at most {LONGEST >> 20} MB")
-        status = run_lines(open_session(), io.StringIO(text))
+        status = run_lines(opened(open_session), io.StringIO(text))
     elif sys.stdin.isatty():
-        status = run_interactive(open_session())
+        status = run_interactive(opened(open_session))
     else:
-        status = run_lines(open_session(), sys.stdin)
+        status = run_lines(opened(open_session), sys.stdin)
     context.exit(status)

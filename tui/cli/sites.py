@@ -7,7 +7,7 @@ import sys
 import click
 
 from ..saved.machine_options import MachineOptions
-from .options import ANY_PATH, MACHINE, first_commands_option, flag, given, machine_options
+from .options import ANY_PATH, MACHINE, first_commands_option, flag, given, machine_options, opened
 
 
 @click.command(name="sites", short_help="List all call sites.")
@@ -41,7 +41,7 @@ def sites_command(
                 raise click.UsageError(f"FILE is read without a machine: leave out {option}")
         _of_file(file, open_session.arch if given(context, "arch") else None, json)
         return
-    session = open_session()
+    session = opened(open_session)
     run_before(session, commands)
     rows = site_rows(session.boot.ftrace, session.boot.machine.memory)
     sys.stdout.write((as_json if json else as_csv if csv else as_text)(rows))

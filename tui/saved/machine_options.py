@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,8 +40,11 @@ class MachineOptions:
         """
         return replace(self, arch=arches.build(self.arch, self.kernel)[0])
 
-    def __call__(self) -> Session:
-        """Open the machine. Raises `UsageError`, and what `Session.open` raises."""
+    def __call__(self, step: Callable[[], object] = lambda: None) -> Session:
+        """Open the machine, calling `step` as `Session.open` does.
+
+        Raises `UsageError`, and what `Session.open` raises.
+        """
         from ...core.session.session import MachineSpec, Session
 
         port = arches.load(arches.build(self.arch, self.kernel)[0])
@@ -60,4 +64,4 @@ class MachineOptions:
             discovery=self.discovery,
             stop_at=self.stop_at,
         )
-        return Session.open(port, spec)
+        return Session.open(port, spec, step)

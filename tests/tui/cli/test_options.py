@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from dynftrace.tui.cli import options
+from dynftrace.tui.files.status_line import StatusLine
+from dynftrace.tui.saved.machine_options import MachineOptions
+
+from ..files.test_status_line import Terminal
 from .command_line import IMAGES, KERNEL, here
 
 
@@ -109,3 +115,17 @@ def test_a_discovery_the_kernel_does_not_have_is_one_sentence(
         *("-c", "cat dyn_ftrace_total_info"),
     )
     assert (status, out) == (0, "0\n")
+
+
+def test_opening_a_machine_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal(True)
+    seconds = iter(range(0, 50, 3))
+    line = partial(StatusLine, stream=terminal, clock=lambda: next(seconds))
+    monkeypatch.setattr(options, "StatusLine", line)
+    options.opened(MachineOptions("x86_64"))
+    shown = [part for part in terminal.getvalue().split("\r\x1b[K") if part]
+    assert shown == [
+        "opening the kernel: 1 of 4, about 9 s left",
+        "opening the kernel: 2 of 4, about 6 s left",
+        "opening the kernel: 3 of 4, about 3 s left",
+    ]
