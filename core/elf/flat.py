@@ -84,19 +84,38 @@ def read(path: str, content: Content, facts: FileFacts) -> tuple[Headers, Rows]:
             break
     if found is None:
         raise ImageError(path, "its data does not say at which address the kernel is linked")
-    _check_end(path, *found)
+    _check_end(path, raw, *found)
     return found
 
 
-def _check_end(path: str, headers: Headers, rows: Rows) -> None:
+def _check_end(path: str, raw: NDArray[np.uint8], headers: Headers, rows: Rows) -> None:
     """Raise `ImageError` if the kernel's data ends after the end of its file."""
     segment = headers.segments[0]
     end = segment.address + segment.filesz
-    last = next((at for name, at in zip(rows[0], rows[2], strict=True) if name == "_edata"), end)
+    named = (at for name, at in zip(rows[0], rows[2], strict=True) if name == "_edata")
+    last = max(next(named, end), segment.address + _end_for_efi(raw))
     if end < last:
         raise ImageError(
             path, f"truncated: its data ends at address {last:#x}, but the file ends at {end:#x}"
         )
+
+
+def _end_for_efi(raw: NDArray[np.uint8]) -> int:
+    """Return where the sections end that a kernel has for EFI, a PE file; 0 if it has none.
+
+    Source: Microsoft's PE format: the COFF file header, and the section table.
+    """
+    data = raw[: 1 << 16].tobytes()
+    header = int.from_bytes(data[0x3C:0x40], "little")
+    if data[:2] != b"MZ" or data[header : header + 4] != b"PE\0\0":
+        return 0
+    count = int.from_bytes(data[header + 6 : header + 8], "little")
+    table = header + 24 + int.from_bytes(data[header + 20 : header + 22], "little")
+    rows = (data[at : at + 40] for at in range(table, min(table + 40 * count, len(data)), 40))
+    ends = (
+        int.from_bytes(row[16:20], "little") + int.from_bytes(row[20:24], "little") for row in rows
+    )
+    return max(ends, default=0)
 
 
 def _fixed(first: int, word: int, size: int) -> Iterator[tuple[int, int]]:

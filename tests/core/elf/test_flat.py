@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +82,21 @@ def test_a_flat_kernel_without_all_its_data_is_refused(tmp_path: Path) -> None:
     Image.load(path, arches.load("mipsel").facts)
     path.write_bytes(content)
     with pytest.raises(ImageError, match=r"truncated: its data ends at address 0x8.*, but the"):
+        Image.load(path, arches.load("mipsel").facts)
+
+
+def test_the_sections_for_efi_say_how_long_the_file_is(tmp_path: Path) -> None:
+    content = flat("mipsel")[0] + bytes(1 << 12)
+    header = bytearray(b"MZ".ljust(0x3C, b"\0") + struct.pack("<I", 0x40))
+    header += b"PE\0\0" + struct.pack("<HH12xHH", 0xAA64, 2, 16, 0) + bytes(16)
+    for at, size in ((0, 0x1000), (0x1000, len(content) - 0x1000)):
+        header += struct.pack("<16xII16x", size, at)
+    whole = bytes(header) + content[len(header) :]
+    path = tmp_path / "vmlinuz"
+    path.write_bytes(whole)
+    Image.load(path, arches.load("mipsel").facts)
+    path.write_bytes(whole[:-1])
+    with pytest.raises(ImageError, match="truncated: its data ends at address"):
         Image.load(path, arches.load("mipsel").facts)
 
 
