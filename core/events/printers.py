@@ -39,18 +39,37 @@ def printk_formats(text: str) -> dict[int, str]:
 class Printer:
     """Prints events of one type."""
 
-    def __init__(self, event: EventFormat, names: Names, printk: Mapping[int, str]) -> None:
-        """`names` finds symbols; `printk` has the format strings of trace_printk by address."""
+    def __init__(
+        self,
+        event: EventFormat,
+        names: Names,
+        printk: Mapping[int, str],
+        ptr_key: bytes | None = None,
+        hash_ptr: bool = True,
+    ) -> None:
+        """`names` finds symbols; `printk` has the format strings of trace_printk by address.
+
+        With `ptr_key`, %p shows a hash; without `hash_ptr`, only that of a trace_printk does.
+        Source: trace_event_format() in kernel/trace/trace.c, 6.1.
+        """
         self._event = event
         self._names = names
         self._printk = printk
+        self._printk_key = ptr_key
+        self._event_key = ptr_key if hash_ptr else None
 
     @cached_property
     def _format(self) -> PrintFmt | None:
         event = self._event
         fields = tuple(event.by_name.values())
         try:
-            return PrintFmt(event.shown_fmt or event.print_fmt, fields, event.layout, self._names)
+            return PrintFmt(
+                event.shown_fmt or event.print_fmt,
+                fields,
+                event.layout,
+                self._names,
+                self._event_key,
+            )
         except PrintFmtError:
             return None
 
@@ -59,7 +78,9 @@ class Printer:
         event = self._event
         if event.group == "ftrace" and event.name in ("bprint", "bputs"):
             try:
-                return self._trace_printk(Record(record, event.layout, self._names))
+                return self._trace_printk(
+                    Record(record, event.layout, self._names, self._printk_key)
+                )
             except PrintFmtError:
                 pass
         return f"{event.name}:", f" {self.text(record)}"

@@ -11,6 +11,7 @@ include/trace/stages/stage3_trace_output.h, kernel/trace/trace_output.c and lib/
 
 from __future__ import annotations
 
+import hashlib
 import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +32,9 @@ _MOST_TOKENS = 20_000
 
 FAULT = "(fault)"
 """What the trace shows for a string that could not be read (`FAULT_STRING`)."""
+
+MAX_ERRNO = 4095
+"""The addresses from -`MAX_ERRNO` on are errors (include/linux/err.h)."""
 
 PROBE_STRING = "__get_probe_str"
 """Function of print formats of this project: a string of a probe event in quotes, or `FAULT`."""
@@ -66,6 +70,8 @@ class Record:
     data: bytes
     layout: Layout
     names: Names
+    ptr_key: bytes | None = None
+    """Key of the hash that %p shows instead of an address; None to show the address."""
 
     def number(self, field: Field) -> int:
         """Return the value of a field of at most 8 bytes."""
@@ -107,10 +113,18 @@ Expression: TypeAlias = Callable[[Record], Value]
 class PrintFmt:
     """A parsed print format."""
 
-    def __init__(self, text: str, fields: Sequence[Field], layout: Layout, names: Names) -> None:
-        """Parse `text`. Raises `PrintFmtError`."""
+    def __init__(
+        self,
+        text: str,
+        fields: Sequence[Field],
+        layout: Layout,
+        names: Names,
+        ptr_key: bytes | None = None,
+    ) -> None:
+        """Parse `text`; for `ptr_key` see `Record`. Raises `PrintFmtError`."""
         self._layout = layout
         self._names = names
+        self._ptr_key = ptr_key
         parser = _Parser(text, fields, layout)
         self._format = FormatString(parser.string())
         self._arguments = parser.rest()
@@ -119,7 +133,7 @@ class PrintFmt:
 
     def text(self, record: bytes) -> str:
         """Return the text of one event, from its raw bytes. Raises `PrintFmtError`."""
-        event = Record(record, self._layout, self._names)
+        event = Record(record, self._layout, self._names, self._ptr_key)
         return self._format.text([each(event) for each in self._arguments], event)
 
 
@@ -807,8 +821,22 @@ def _pointed(value: Value, letters: str, width: int, record: Record) -> str:
     if letters[:1] in ("S", "F", "f", "s", "B"):
         return record.names(address, letters[0] in "SFB")
     if letters[:1] in ("", "K", "x"):
+        if letters[:1] != "x" and record.ptr_key is not None:
+            address = hashed(address, long, record.ptr_key)
         return f"{address:x}" if width else f"{address:0{2 * long}x}"
     raise PrintFmtError(f"%p{letters} in a print format is not supported")
+
+
+def hashed(address: int, size: int, key: bytes) -> int:
+    """Return what printk shows for an address of `size` bytes: 32 bits that do not reveal it.
+
+    NULL and error pointers stay as they are. Linux uses SipHash with a random key; here it is
+    BLAKE2. Source: ptr_to_id() in lib/vsprintf.c, 6.1.
+    """
+    if address == 0 or address >= (1 << 8 * size) - MAX_ERRNO:
+        return address
+    data = address.to_bytes(size, "little")
+    return int.from_bytes(hashlib.blake2s(data, digest_size=4, key=key).digest(), "little")
 
 
 def _pointed_data(data: bytes, letters: str, width: int) -> str:

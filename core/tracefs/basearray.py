@@ -71,6 +71,7 @@ OPTIONS: Mapping[str, bool] = MappingProxyType(
         "markers": True,
         "event-fork": False,
         PAUSE_ON_TRACE: False,
+        "hash-ptr": True,
         "function-trace": True,
         "function-fork": False,
         "stacktrace": False,
@@ -99,7 +100,10 @@ FUNCTION_OPTIONS: Mapping[str, bool] = MappingProxyType({FUNC_STACK_TRACE: False
 """The options of the function tracer."""
 
 _TEXT = ("print-parent", "sym-offset", "sym-addr", "verbose", "raw", "hex")
-_TEXT_OPTIONS = (*_TEXT, "annotate", "record-tgid", "context-info", "irq-info")
+_TEXT_OPTIONS = (*_TEXT, "annotate", "record-tgid", "context-info", "irq-info", "hash-ptr")
+_PTR_KEY = b"no entropy at boot"
+"""Linux fills its key with random bytes; here a run must show the same text each time."""
+
 _NOP_SAYS = "nop_{name} flag set to {value:d}: we {verb}. Now cat trace_options to see the result"
 
 
@@ -409,6 +413,7 @@ class BaseArray:
             in_buffer=in_buffer,
             written=in_buffer + overrun,
             ftrace_dead=bool(self.ftrace.disabled),
+            ptr_key=_PTR_KEY,
             text_prefix=self.machine.port.facts.abi.text_prefix,
             overran=overrun > 0,
             latency=latency,

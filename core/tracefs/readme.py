@@ -49,6 +49,7 @@ Tracing
   options/func_stack_trace          1: each call is followed by its callers
   options/stacktrace                1: the same for each event of events/
   options/pause-on-trace            1: nothing is written while trace is open
+  options/hash-ptr                  0: events show addresses, not their hashes
   options/block                     1: poll finds each pipe readable
   options/printk-msg-only           1: of messages and markers only the text
   options/test_nop_*                examples of the tracer nop, which accepts

@@ -337,7 +337,14 @@ class DefaultFormatter:
             return "", f"Unknown type {number}"
         printer = self._printers.get(number)
         if printer is None:
-            printer = Printer(event, self._symbol, self.context.printk_formats)
+            context = self.context
+            printer = Printer(
+                event,
+                self._symbol,
+                context.printk_formats,
+                context.ptr_key,
+                context.options.hash_ptr,
+            )
             self._printers[number] = printer
         return printer.shown(records.row(row))
 

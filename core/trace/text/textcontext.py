@@ -46,6 +46,7 @@ class TextOptions:
     record_tgid: bool = False
     context_info: bool = True
     irq_info: bool = True
+    hash_ptr: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,8 @@ class TextContext:
     """Formats of trace events by the type of their events; of a recorded trace, all formats."""
     printk_formats: Mapping[int, str] = field(default_factory=dict)
     """The format strings of trace_printk by their addresses."""
+    ptr_key: bytes | None = None
+    """Key of the hash that %p shows; None if it is not known, so that %p shows the address."""
     text_prefix: str = ""
     """Prefix of the names of code."""
     overran: bool = False

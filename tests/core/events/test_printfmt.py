@@ -39,6 +39,19 @@ def test_fields_and_helpers() -> None:
     assert shown('"%d%%", (unsigned char)REC->b') == "1%"
 
 
+def test_a_key_hides_addresses() -> None:
+    def hidden(text: str, key: bytes = b"key") -> str:
+        return PrintFmt(text, FIELDS, LAYOUT, lambda at, offset: f"f{at:x}", key).text(RECORD)
+
+    first = hidden('"%p %pK", REC->b, REC->b').split()
+    assert first[0] == first[1] != "00008001" and len(first[0]) == 8
+    assert hidden('"%p", REC->b', b"other") != first[0] == hidden('"%12p", REC->b').strip()
+    # As on Linux, neither what asks for the address, nor NULL, nor an error pointer such as -3.
+    assert (
+        hidden('"%px %ps %p %p", REC->b, REC->b, 0, REC->a') == "00008001 f8001 00000000 fffffffd"
+    )
+
+
 def test_conversions_are_those_of_c(tmp_path: Path) -> None:
     compiler = which("cc") or which("gcc")
     if compiler is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Callable
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from dynftrace.core.errors import TracefsError
 from dynftrace.core.session.session import Session
 from dynftrace.core.tracefs.tree import File
+
+from ...support.user import executor, subject
 
 Sh = Callable[[str], str]
 
@@ -84,6 +87,27 @@ def test_text_options_change_the_lines(session: Session, sh: Sh) -> None:
     assert " ..... " in plain
     assert " ..... " not in last(sh("echo noirq-info > trace_options; cat trace"))
     assert last(sh("echo nocontext-info > trace_options; cat trace")).startswith("schedule <-")
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "ppc32"])
+def test_pointers_are_hashed_unless_told_otherwise(arch: str) -> None:
+    session = subject(arch).session()
+    sh, machine = executor(session), session.boot.machine
+    digits = 2 * machine.port.facts.pointer_size
+    sh("echo kfree kmalloc > set_event; run syscalls; echo 0 > tracing_on")
+
+    def pointers() -> list[int]:
+        found = re.findall(r" ptr=(\w+)", sh("cat trace"))
+        assert {len(each) for each in found} == {digits}
+        return [int(each, 16) for each in found]
+
+    hashed = pointers()
+    sh("echo 0 > options/hash-ptr")
+    plain = pointers()
+    assert max(hashed) < 1 << 32 and not ({*hashed} & {*plain}) - {0}
+    assert len({*zip(hashed, plain, strict=True)}) == len({*hashed}) == len({*plain}) > 2
+    assert all(len(machine.memory.read(each, 8)) == 8 for each in plain if each)  # they are mapped
+    assert (0, 0) in zip(hashed, plain, strict=True)  # NULL
 
 
 def test_function_trace_turns_tracing_off_and_on(session: Session, sh: Sh) -> None:
