@@ -452,6 +452,13 @@ def _rows(
     """Cut the three texts into rows: an address and three pieces of text."""
     low = 0
     while low < len(compiled):
+        window = compiled[low : low + _MOST_ROW]
+        same = window == expected[low : low + _MOST_ROW] == now[low : low + _MOST_ROW]
+        size = disasm.size(start + low, window) if same and start + low != site.start else 0
+        if 0 < size < len(window):
+            yield start + low, *(window[:size],) * 3
+            low += size
+            continue
         ends = [
             [
                 insn.end - start

@@ -94,6 +94,11 @@ class Disassembler:
             self._cache.move_to_end(key)
         return known
 
+    def size(self, address: int, data: bytes) -> int:
+        """Return the bytes of the first instruction of `data`; 0 if it is not an instruction."""
+        first = next(self._open().disasm_lite(data, address, 1), None)
+        return 0 if first is None else first[1]
+
     def site(self, address: int, data: bytes) -> tuple[Insn, ...]:
         """Return the instructions of `data`, a call site's text at `address`.
 

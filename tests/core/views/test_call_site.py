@@ -11,8 +11,10 @@ from dynftrace.core.errors import UsageError
 from dynftrace.core.ftrace.records import Records
 from dynftrace.core.shell.text.call_site import site_lines
 from dynftrace.core.views.call_site import CallSite, Code, SiteReader, find_sites
+from dynftrace.core.views.disasm import Disassembler
 from dynftrace.core.views.filetext import FileText, Pending
 
+from ...support.user import opened
 from .siteworld import FENTRY, LATE, NOP5, PROBE, PROLOGUE, SCHEDULE, STUB, World, call
 
 
@@ -33,6 +35,18 @@ class WithoutFiles:
 
     def source_line(self, address: int) -> tuple[str, int] | None:
         return None
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "ppc64", "mips"])
+def test_text_that_nobody_changed_has_the_same_rows_as_any_other(
+    arch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boot = opened(arch).boot
+    ips = [boot.ftrace.records.ip_of(row) for row in range(0, len(boot.ftrace.records), 20)]
+    fast = [boot.sites.at(ip, before=4, after=12) for ip in ips]
+    monkeypatch.setattr(Disassembler, "size", lambda *_: 0)
+    assert fast == [boot.sites.at(ip, before=4, after=12) for ip in ips]
+    assert all(len(site.rows) > 5 for site in fast)
 
 
 def test_a_disabled_site_is_a_nop() -> None:

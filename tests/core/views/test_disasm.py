@@ -51,6 +51,13 @@ def test_only_branches_have_a_target() -> None:
     assert jump.target is None
 
 
+def test_the_first_instruction_has_a_size() -> None:
+    disasm = disassembler()
+    data = call(CALLER) + b"\x90"
+    assert disasm.size(IP, data) == disasm.decode(IP, data)[0].end - IP == 5
+    assert disasm.size(IP, b"\x06") == disasm.size(IP, b"") == 0  # no instruction in 64-bit mode
+
+
 def test_every_byte_is_shown() -> None:
     data = bytes.fromhex("90 06 90 e8 00 00")
     insns = disassembler().decode(IP, data)
