@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-os.environ.setdefault("TEXTUAL_FPS", "120")  # as the command line does, before the toolkit
+os.environ.setdefault("TEXTUAL_FPS", "500")  # as the command line does, before the toolkit
 
 import dynftrace
 from dynftrace import arches

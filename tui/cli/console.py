@@ -30,8 +30,8 @@ def open_console(
     Raises `DynftraceError` without a terminal.
     """
     need_a_terminal("use dynftrace sh without one")
-    # Textual reads this on import: a key press is drawn within 8 ms instead of 16.
-    os.environ.setdefault("TEXTUAL_FPS", "120")
+    # Textual reads this on import: a key waits at most 2 ms, not 16, for the next frame.
+    os.environ.setdefault("TEXTUAL_FPS", "500")
     from ..console.run import run_console
 
     return run_console(

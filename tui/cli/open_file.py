@@ -51,7 +51,7 @@ def open_command(
     from .console import need_a_terminal
 
     need_a_terminal("use --text without one")
-    os.environ.setdefault("TEXTUAL_FPS", "120")
+    os.environ.setdefault("TEXTUAL_FPS", "500")
     from ..console.run import run_recorded
 
     context.exit(

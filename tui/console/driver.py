@@ -49,7 +49,7 @@ from ..present.reports import bug_report, oops_report
 from ..present.view import STEPPING, Done, Report, State, Status, View
 from ..tours.tour import shell_of
 from .experiments import offered
-from .worker import Clock, HostClock
+from .worker import FRAME_S, Clock, HostClock
 
 TRACE_SHARE = 6
 """Decoding the trace takes at most this fraction (1/N) of the time the machine runs."""
@@ -315,8 +315,10 @@ class SessionDriver:
             if self._trace is None or not hurry or begin >= self._next_trace:
                 self._trace = TraceExplorer(self.boot.array.follow())
                 self._trace_of = version
-                # Decoding a big buffer is slow; leave most of the time to the machine.
-                self._next_trace = begin + TRACE_SHARE * (self._clock.now() - begin)
+                # Decoding a big buffer is slow; leave most of the time to the machine, and do not
+                # let the views after two keys that follow each other closely both decode it.
+                took = self._clock.now() - begin
+                self._next_trace = begin + max(TRACE_SHARE * took, FRAME_S)
         return self._trace
 
     def _all_reports(self) -> tuple[Report, ...]:
