@@ -15,14 +15,16 @@ if TYPE_CHECKING:
     from dynftrace.core.session.session import Session
 
 
-GARBAGE = 100_000
-"""New objects after which garbage is collected.
+GARBAGE = 300 << 20
+"""Bytes by which a worker may grow until it collects garbage, between two tests.
 
-Each test of the console leaves an app of many objects behind. With the default threshold,
-collecting them takes as long as the tests.
+Each test of the console leaves an app of many objects behind, and Python's own rules would look
+through them again and again.
 """
 
-gc.set_threshold(GARBAGE)
+STATM = Path("/proc/self/statm")
+
+gc.disable()  # while tests are imported, there is little garbage
 
 # An example takes as long as the other workers let it: its time says nothing about the code.
 settings.register_profile("dynftrace", deadline=None)
@@ -103,12 +105,33 @@ def pytest_unconfigure() -> None:
     gc.freeze()
 
 
+_kept = 0
+"""Bytes in memory after the last collection."""
+
+
+def _collect_rarely() -> None:
+    """Collect garbage if the process has grown by `GARBAGE`."""
+    global _kept
+    if not STATM.exists():  # the system cannot tell: leave it to Python's rules
+        gc.enable()
+        return
+    gc.disable()
+    if _resident() > _kept + GARBAGE:
+        gc.collect()
+        _kept = _resident()
+
+
+def _resident() -> int:
+    """Return the bytes that the process has in memory."""
+    return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 @pytest.fixture(autouse=True)
 def plain_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Hide the caller's settings, and the colours and themes of the caller's terminal."""
-    gc.set_threshold(GARBAGE)  # the command line sets its own
+    _collect_rarely()
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "no-settings"))
     for name in list(os.environ):
         if name == "NO_COLOR" or name.startswith("TEXTUAL_"):
