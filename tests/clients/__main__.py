@@ -5,8 +5,9 @@
 
 `CLIENT` is trace-cmd, perf, libtracefs or selftests; `GLOB` matches names of cases, or paths of
 selftests below test.d. What is not installed is skipped, with a reason. `--patience` multiplies
-the time that clients have, for a busy system. `--check` fails if less than three quarters of the
-cases pass that pass on the page. Needs root; see namespace.py.
+the time that clients have, for a slow or busy system; no page is written if it was too short for
+some cases. `--check` fails if less than three quarters of the cases pass that pass on the page;
+cases without time do not count. Needs root; see namespace.py.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from pathlib import Path
 from . import selftests
 from .cases import LIBTRACEFS, PERF, TRACE_CMD, Case
 from .namespace import TRACING, Machine, NotPossibleError, enter, machine
-from .selftests import Result
+from .selftests import UNTRIED, Result
 
 BEGIN, END = "<!-- clients -->", "<!-- end of clients -->"
 
@@ -49,6 +50,11 @@ class Tried:
     def passed(self) -> int:
         """Number of cases that passed."""
         return sum(result.passed for result in self.results)
+
+    @property
+    def untried(self) -> int:
+        """Number of cases for which no time was left."""
+        return sum(result.result == UNTRIED for result in self.results)
 
     def row(self) -> str:
         """Return the row of the table."""
@@ -182,6 +188,9 @@ def main() -> int:
                 print(f"  {result.result}: {result.name}: {result.why}")
     print(f"{time.monotonic() - began:.0f} s")
     if options.write is not None:
+        if untried := sum(each.untried for each in found):
+            print(f"{options.write} stays as it is: {untried} cases had no time; use --patience 2")
+            return 1
         text = options.write.read_text(encoding="utf-8")
         before, rest = text.split(BEGIN)
         after = rest.split(END)[1]
@@ -202,7 +211,8 @@ def worse(text: str, found: Sequence[Tried]) -> int:
         row = re.search(
             rf"^\| {re.escape(each.client)} \| \S* \| {each.arch} \| \d+ \| (\d+) \|", text, re.M
         )
-        if row is not None and each.results and each.passed < int(row[1]) * 3 // 4:
+        fine = each.passed + each.untried
+        if row is not None and each.results and fine < int(row[1]) * 3 // 4:
             print(f"{each.client} on {each.arch}: {each.passed} cases pass, the page has {row[1]}")
             status = 1
     return status

@@ -72,7 +72,7 @@ def cases(top: Path, glob: str = "*") -> list[Path]:
 def run(machine: Machine, top: Path, glob: str = "*") -> Iterator[Result]:
     """Run the cases, one folder after the other, and yield their results.
 
-    A case that does not end fails, and the cases after it are run.
+    A case that does not end fails, and the cases after it are run, while time is left.
     """
     end = time.monotonic() + SECONDS * machine.patience
     for place in sorted({case.parent for case in cases(top, glob)}):
@@ -80,7 +80,7 @@ def run(machine: Machine, top: Path, glob: str = "*") -> Iterator[Result]:
         while left:
             seconds = min(OF_A_FOLDER_S, (end - time.monotonic()) / machine.patience)
             if seconds <= 0:
-                yield from (Result(_short(case, top), "FAIL", "no time was left") for case in left)
+                yield from (Result(_short(case, top), UNTRIED, "no time was left") for case in left)
                 break
             logs = machine.folder / f"logs.{place.name}.{len(left)}"
             words = ["./ftracetest", "-k", "--logdir", str(logs), *map(str, left)]
@@ -94,6 +94,9 @@ def run(machine: Machine, top: Path, glob: str = "*") -> Iterator[Result]:
             machine.reset()
             left = left[done + 1 :]
 
+
+UNTRIED = "UNTRIED"
+"""The result of a case for which a slow system left no time."""
 
 IN_INSTANCE = " (in an instance)"
 
