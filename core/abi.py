@@ -25,6 +25,9 @@ TICK_NS = 1_000_000
 FTRACE_RETFUNC_DEPTH = 50
 """Entries of a task's stack of return addresses."""
 
+MAX_ERRNO = 4095
+"""Largest errno: a function that fails returns its negative, also as a pointer, or NULL."""
+
 THREAD_SIZE = 16384
 """Size and alignment of a task's stack, in bytes."""
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address
 from typing import TypeAlias
 
+from ..abi import MAX_ERRNO
 from ..errors import DynftraceError
 from .fields import TYPES, Field, Layout, size_of
 
@@ -32,9 +33,6 @@ _MOST_TOKENS = 20_000
 
 FAULT = "(fault)"
 """What the trace shows for a string that could not be read (`FAULT_STRING`)."""
-
-MAX_ERRNO = 4095
-"""The addresses from -`MAX_ERRNO` on are errors (include/linux/err.h)."""
 
 PROBE_STRING = "__get_probe_str"
 """Function of print formats of this project: a string of a probe event in quotes, or `FAULT`."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..abi import MAX_ERRNO
 from ..errors import DynftraceError, GuestError, GuestHang, GuestOops, MemoryFault
 from ..kernel.fit import CALLS, TRACER_SIZE
 from ..kernel.placed import END, LOAD, START
@@ -41,9 +42,6 @@ _PLACE, _WORD = re.compile(r"[\[(]([^\])]*)[\])]"), re.compile(r"[\w$]+")
 
 LAST = 20_000
 """Maximum number of reads kept."""
-
-ERRNOS = 4095
-"""Largest errno; a function that fails returns its negative, or NULL."""
 
 RODATA = "__start_rodata", "__start_ro_after_init"
 """Symbols around the kernel's constants."""
@@ -103,7 +101,7 @@ def call(boot: Boot, pointer: int, arguments: Sequence[int], remark: Callable[[s
 def _failed(boot: Boot, result: int) -> bool:
     """Whether `result` may report a failure."""
     tops = [1 << bits for bits in (32, 8 * boot.port.facts.pointer_size)]
-    return not result or any(top - ERRNOS <= result % top for top in tops)
+    return not result or any(top - MAX_ERRNO <= result % top for top in tops)
 
 
 def _again(

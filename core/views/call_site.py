@@ -452,6 +452,7 @@ def _rows(
     """Cut the three texts into rows: an address and three pieces of text."""
     low = 0
     while low < len(compiled):
+        # Where nobody changed the text, a row is one instruction: decode no more than that.
         window = compiled[low : low + _MOST_ROW]
         same = window == expected[low : low + _MOST_ROW] == now[low : low + _MOST_ROW]
         size = disasm.size(start + low, window) if same and start + low != site.start else 0

@@ -12,7 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-os.environ.setdefault("TEXTUAL_FPS", "500")  # as the command line does, before the toolkit
+from dynftrace.tui.cli.console import FPS
+
+os.environ.setdefault("TEXTUAL_FPS", FPS)  # as the command line does, before the toolkit
 
 import dynftrace
 from dynftrace import arches

@@ -7,7 +7,8 @@
 selftests below test.d. What is not installed is skipped, with a reason. `--patience` multiplies
 the time that clients have, for a slow or busy system; no page is written if it was too short for
 some cases. `--check` fails if less than three quarters of the cases pass that pass on the page;
-cases without time do not count. Needs root; see namespace.py.
+cases without time do not count if at least a third of the page's cases pass. Needs root; see
+namespace.py.
 """
 
 from __future__ import annotations
@@ -204,15 +205,18 @@ def main() -> int:
 def worse(text: str, found: Sequence[Tried]) -> int:
     """Return 1 if far fewer cases of a client pass than the table of the page says.
 
-    A quarter less is allowed: cases that wait for real time fail on a busy system.
+    A quarter less is allowed: cases that wait for real time fail on a busy system. On a slow one
+    some have no time; but if most have none, something hangs.
     """
     status = 0
     for each in found:
         row = re.search(
             rf"^\| {re.escape(each.client)} \| \S* \| {each.arch} \| \d+ \| (\d+) \|", text, re.M
         )
-        fine = each.passed + each.untried
-        if row is not None and each.results and fine < int(row[1]) * 3 // 4:
+        if row is None or not each.results:
+            continue
+        least = max(int(row[1]) * 3 // 4 - each.untried, int(row[1]) // 3)
+        if each.passed < least:
             print(f"{each.client} on {each.arch}: {each.passed} cases pass, the page has {row[1]}")
             status = 1
     return status

@@ -36,6 +36,9 @@ LEFT_OUT = {
 SECONDS, OF_A_FOLDER_S = 600, 180
 """Host seconds for all cases, and for those of one folder."""
 
+UNTRIED = "UNTRIED"
+"""The result of a case for which no time was left."""
+
 _RESULT = re.compile(
     r"^\[(?P<number>\d+)\](?P<instance> \(instance\))?\s+(?P<name>.*?)\t\[(?P<result>\w+)\]"
 )
@@ -94,9 +97,6 @@ def run(machine: Machine, top: Path, glob: str = "*") -> Iterator[Result]:
             machine.reset()
             left = left[done + 1 :]
 
-
-UNTRIED = "UNTRIED"
-"""The result of a case for which a slow system left no time."""
 
 IN_INSTANCE = " (in an instance)"
 

@@ -23,6 +23,7 @@ def test_a_run_with_fewer_passes_is_worse() -> None:
     assert worse(text, [tried(*["PASS"] * 3, "FAIL", "FAIL")]) == 0
     assert worse(text, [tried(*["PASS"] * 2, "FAIL", "FAIL", "FAIL")]) == 1
     assert worse(text, [tried(*["PASS"] * 2, "FAIL", UNTRIED, UNTRIED)]) == 0  # a slow system
+    assert worse(text, [tried("FAIL", *[UNTRIED] * 4)]) == 1  # a case that holds all others up
     assert worse(text, [Tried("trace-cmd", "", "x86_64", skipped="not installed")]) == 0
 
 

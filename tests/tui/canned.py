@@ -172,6 +172,21 @@ SITE = CallSite(
 )
 
 
+class StoppedClock:
+    """A clock that advances only in `sleep`."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+        self.slept: list[float] = []
+
+    def now(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.seconds += seconds
+
+
 class CannedDriver:
     """Keeps set_ftrace_filter and the tracer in Python; executes the few commands tests use."""
 

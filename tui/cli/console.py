@@ -18,6 +18,9 @@ from .options import flag, given
 if TYPE_CHECKING:
     from ..saved.session_store import SessionStore
 
+FPS = "500"
+"""Frames a second, which Textual reads on import: a key waits at most 2 ms for the next, not 16."""
+
 MACHINE_OPTIONS = ("arch", "kernel", "modules", "cpus", "patch", "nop", "discovery")
 """Options that must agree with the machine of a saved session."""
 
@@ -30,8 +33,7 @@ def open_console(
     Raises `DynftraceError` without a terminal.
     """
     need_a_terminal("use dynftrace sh without one")
-    # Textual reads this on import: a key waits at most 2 ms, not 16, for the next frame.
-    os.environ.setdefault("TEXTUAL_FPS", "500")
+    os.environ.setdefault("TEXTUAL_FPS", FPS)
     from ..console.run import run_console
 
     return run_console(

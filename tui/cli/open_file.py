@@ -48,10 +48,10 @@ def open_command(
         return
     if only is not None:
         raise click.UsageError("--only needs --text: in the console, F filters")
-    from .console import need_a_terminal
+    from .console import FPS, need_a_terminal
 
     need_a_terminal("use --text without one")
-    os.environ.setdefault("TEXTUAL_FPS", "500")
+    os.environ.setdefault("TEXTUAL_FPS", FPS)
     from ..console.run import run_recorded
 
     context.exit(

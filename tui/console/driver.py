@@ -315,8 +315,8 @@ class SessionDriver:
             if self._trace is None or not hurry or begin >= self._next_trace:
                 self._trace = TraceExplorer(self.boot.array.follow())
                 self._trace_of = version
-                # Decoding a big buffer is slow; leave most of the time to the machine, and do not
-                # let the views after two keys that follow each other closely both decode it.
+                # Decoding a big buffer is slow; leave most of the time to the machine, and to keys
+                # that follow each other closely.
                 took = self._clock.now() - begin
                 self._next_trace = begin + max(TRACE_SHARE * took, FRAME_S)
         return self._trace

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...abi import TraceType
+from ...abi import MAX_ERRNO, TraceType
 from ..buffer.events import EventTable
 from .columns import Column, Fields, joined
 from .columntexts import comm_of, overhead_mark
@@ -78,7 +78,7 @@ def retval_text(value: int, bits: int, as_hex: bool) -> str:
     error = value
     if bits == 64 and value >> 31 == 1:
         error = value | 0xFFFF_FFFF_0000_0000
-    if as_hex or error < (1 << bits) - 4095:
+    if as_hex or error < (1 << bits) - MAX_ERRNO:
         return f"0x{value:x}"
     return f"{error - (1 << bits)}"
 

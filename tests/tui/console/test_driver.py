@@ -7,19 +7,11 @@ from dynftrace.core.session.session import Session
 from dynftrace.tui.console.driver import SessionDriver
 from dynftrace.tui.console.worker import FRAME_S
 
-
-class Clock:
-    seconds = 1000.0
-
-    def now(self) -> float:
-        return self.seconds
-
-    def sleep(self, seconds: float) -> None:
-        self.seconds += seconds
+from ..canned import StoppedClock
 
 
 def test_views_that_follow_each_other_closely_decode_the_trace_once() -> None:
-    clock = Clock()
+    clock = StoppedClock()
     driver = SessionDriver(Session.open(arches.load("x86_64")), clock)
     assert not driver.execute("echo function > current_tracer").error
 

@@ -22,7 +22,7 @@ from dynftrace.tui.console.worker import (
 )
 from dynftrace.tui.present.view import View
 
-from ..canned import CannedDriver
+from ..canned import CannedDriver, StoppedClock
 
 
 class Rig:
@@ -66,21 +66,6 @@ def test_an_open_session_has_a_view(rig: Rig) -> None:
     assert rig.runner.fresh
     assert rig.view().status.arch == "x86_64"
     assert not rig.runner.fresh and rig.runner.take() is None
-
-
-class StoppedClock:
-    """A clock that advances only in `sleep`."""
-
-    def __init__(self) -> None:
-        self.seconds = 1000.0
-        self.slept: list[float] = []
-
-    def now(self) -> float:
-        return self.seconds
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.seconds += seconds
 
 
 def test_a_running_machine_yields_to_a_key() -> None:
