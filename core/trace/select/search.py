@@ -10,12 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...abi import TraceType
-from ..buffer.details import EVENT, HIT, SYSCALL
+from ..buffer.details import EVENT as TRACE_EVENT
+from ..buffer.details import HIT, SYSCALL
+from ..buffer.events import EVENT
 from ..text.rowmap import RowMap
 from ..text.tracetext import TraceText
 
 _BLOCK = 4096
 _SEARCH_BLOCK = 1 << 16
+_IP = EVENT["ts"].itemsize
+"""Offset of `ip` in an event; `parent` follows."""
 _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$")
 _FLAG_CHARACTERS = frozenset("BDHLNXZbdhlnpsz.0123456789abcdef")
 
@@ -55,6 +59,31 @@ def find_text(
     return None
 
 
+class _Marks:
+    """A set of small numbers; false if it is empty."""
+
+    def __init__(self, marked: list[bool]) -> None:
+        self._mask = np.array(marked or [False], np.bool_)
+        self._numbers = np.flatnonzero(self._mask)
+
+    def __bool__(self) -> bool:
+        return len(self._numbers) > 0
+
+    @property
+    def only(self) -> int | None:
+        """The number, if there is one only."""
+        return int(self._numbers[0]) if len(self._numbers) == 1 else None
+
+    def of(self, numbers: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
+        """Return which of `numbers` are in it; one beyond `marked` can be in it or not."""
+        if not self:
+            return np.zeros(len(numbers), np.bool_)
+        if self.only is not None:  # to compare takes half the time of a look-up
+            same: NDArray[np.bool_] = numbers == numbers.dtype.type(self.only)
+            return same
+        return self._mask.take(numbers, mode="clip")
+
+
 class _Names:
     """The events that can contain `needle`, which is `in_names`; each name is examined once."""
 
@@ -62,9 +91,9 @@ class _Names:
         context, labels = text.context, text.formatter.labels
         shown = not context.options.raw
         self._events = text.table.events
-        self._in_name = np.array([shown and needle in name for name in labels.names], np.bool_)
-        self._in_caller = np.array([shown and needle in name for name in labels.callers], np.bool_)
-        self._in_text = np.array([needle in each for each in labels.texts] or [False], np.bool_)
+        self._in_name = _Marks([shown and needle in name for name in labels.names])
+        self._in_caller = _Marks([shown and needle in name for name in labels.callers])
+        self._in_text = _Marks([needle in each for each in labels.texts])
         pids: list[int] = []
         if shown and context.options.context_info:
             names = (context.cmdlines or {}).items()
@@ -73,11 +102,16 @@ class _Names:
         self._pids = np.array(pids, np.int32)
         self._in_others = needle in "Unknown type"
         # Events of these types can contain the needle although none of their names does.
-        self._by_type = np.full(np.iinfo(np.uint8).max + 1, self._in_others)
-        self._by_type[[TraceType.FN, TraceType.PRINT]] = False, self._in_text.any()
+        by_type = [self._in_others] * (np.iinfo(np.uint8).max + 1)
+        by_type[TraceType.FN], by_type[TraceType.PRINT] = False, bool(self._in_text)
         details = text.table.details
-        for kind, rows in (HIT, details.hits), (SYSCALL, details.calls), (EVENT, details.records):
-            self._by_type[kind] = len(rows) > 0
+        for kind, rows in (
+            (HIT, details.hits),
+            (SYSCALL, details.calls),
+            (TRACE_EVENT, details.records),
+        ):
+            by_type[kind] = len(rows) > 0
+        self._by_type = _Marks(by_type)
         self._allowed: NDArray[np.bool_] | None = None
         if among is not None:
             self._allowed = np.zeros(len(text), np.bool_)
@@ -89,38 +123,42 @@ class _Names:
         The others must be formatted to find out.
         """
         events = self._events[low:high]
-        named = _marks(self._in_name, events["ip"])
-        called = _marks(self._in_caller, events["parent"])
-        of_task = np.zeros(len(events), np.bool_)
+        able = self._named(events)
+        if self._by_type:  # often empty; each column that is read takes time
+            able |= self._by_type.of(events["type"])
         if len(self._pids):
-            of_task = np.isin(events["pid"], self._pids)
-        able = named | called | of_task | _marks(self._by_type, events["type"])
+            able |= np.isin(events["pid"], self._pids)
         if self._allowed is not None:
             able &= self._allowed[low:high]
         rows = np.flatnonzero(able)
         if not len(rows):
             return rows, able[rows]
         # The rest is only for the few remaining rows.
-        kinds = events["type"][rows]
+        events = events[rows]
+        kinds = events["type"]
         function, printed = kinds == TraceType.FN, kinds == TraceType.PRINT
-        found = (function | printed) & named[rows] | function & called[rows] | of_task[rows]
-        found |= printed & _marks(self._in_text, events["parent"][rows])
-        detailed = np.isin(kinds, (HIT, SYSCALL, EVENT))
+        found = (function | printed) & self._in_name.of(events["ip"])
+        found |= function & self._in_caller.of(events["parent"])
+        found |= printed & self._in_text.of(events["parent"])
+        found |= np.isin(events["pid"], self._pids)
+        detailed = np.isin(kinds, (HIT, SYSCALL, TRACE_EVENT))
         if self._in_others:
             found |= ~(function | printed | detailed)
         able = found | detailed
         return low + rows[able], found[able]
 
-
-def _marks(mask: NDArray[np.bool_], numbers: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
-    """Return `mask` at each number; a number that is too large can be marked or not."""
-    marked = np.flatnonzero(mask)
-    if not len(marked):
-        return np.zeros(len(numbers), np.bool_)
-    if len(marked) == 1:  # to compare takes half the time of a look-up
-        same: NDArray[np.bool_] = numbers == marked[0].astype(numbers.dtype)
-        return same
-    return mask.take(numbers, mode="clip")
+    def _named(self, events: NDArray[np.void]) -> NDArray[np.bool_]:
+        """Return which of `events`, EVENT records, have a marked name or caller."""
+        only = self._in_name.only
+        if only is not None and only == self._in_caller.only:
+            # One function: its number is looked for in both columns at once.
+            both = events.getfield(np.uint64, _IP).copy().view(np.uint32)
+            either: NDArray[np.bool_] = (both == np.uint32(only)).view(np.uint16) != 0
+            return either
+        named = self._in_name.of(events["ip"])
+        if self._in_caller:
+            named |= self._in_caller.of(events["parent"])
+        return named
 
 
 def find_name(
