@@ -16,6 +16,7 @@ import errno
 import os
 import socket
 import struct
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -71,6 +72,8 @@ class Clients:
         self._ended: set[int] = set()
         self._entered: dict[int, str] = {}
         """Directories of the mount that clients are about to enter, by pid."""
+        self._entering = threading.Lock()
+        """Held while an entry of `_entered` changes."""
 
     def close(self) -> None:
         """Stop listening."""
@@ -86,7 +89,8 @@ class Clients:
             self._known.add(pid)
             requests.client = Client(pid, _comm(pid))
         self.repeat()
-        self._entered.pop(pid, None)  # it was not chdir(2) that asked
+        with self._entering:
+            self._entered.pop(pid, None)  # it was not chdir(2) that asked
         try:
             yield
             if not self._session.boot.ftrace.patcher.held:
@@ -99,7 +103,8 @@ class Clients:
 
         Called at any time, by any thread.
         """
-        self._entered[pid] = path
+        with self._entering:
+            self._entered[pid] = path
 
     def repeat(self) -> None:
         """Have guest tasks repeat the clients' actions since the last call."""
@@ -135,7 +140,9 @@ class Clients:
             directory = _directory(pid, path)
             if directory is None:
                 continue
-            self._entered.pop(pid, None)
+            with self._entering:
+                if self._entered.get(pid) == path:  # the client may be about to enter the next
+                    del self._entered[pid]
             function = self._session.boot.kallsyms.address(_CHDIR)
             if function is None or self._socket is None or not self._seen():
                 continue

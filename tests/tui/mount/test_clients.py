@@ -209,6 +209,27 @@ def test_a_client_that_enters_a_directory_calls_chdir(tmp_path: Path) -> None:
         process.communicate(timeout=20)
 
 
+def test_a_client_may_go_on_while_its_directory_is_looked_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clients = Clients(opened())
+    looked = []
+
+    def directory(pid: int, path: str) -> str:
+        looked.append(path)
+        clients.enters(pid, "/")
+        return path
+
+    monkeypatch.setattr("dynftrace.tui.mount.clients._directory", directory)
+    try:
+        clients.enters(1, "/options")
+        clients.repeat()
+        clients.repeat()
+    finally:
+        clients.close()
+    assert looked == ["/options", "/"]
+
+
 @needs_fuse
 def test_the_init_of_a_module_runs_in_a_task_of_the_client(tmp_path: Path) -> None:
     needs_tasks()
