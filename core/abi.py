@@ -53,15 +53,6 @@ MODULE_ARGS_MAX = 512
 LATENCY_CPUS = 8
 
 
-class GraphFast(IntFlag):
-    """Bits of `fgraph_control.fast`: checks that the present settings make unnecessary."""
-
-    ENTRY = 1
-    """No check at calls: every call of a site is traced."""
-    RETURN = 2
-    """No check at returns: every return is recorded, whatever the duration."""
-
-
 class TraceLatency(IntFlag):
     """Bits of `cpu_local.trace_type`: the states that make a critical section."""
 
@@ -393,7 +384,8 @@ _CPU_LOCAL = [
     ("nr_cpus", "u4"),
     ("irqs_disabled", "u4"),
     ("preempt_count", "u4"),
-    ("need_resched", "u4"),
+    ("need_resched", "u2"),
+    ("migrate_disable", "u2"),
     ("current_task", "u8"),
     ("pid", "i4"),
     ("trace_recursion", "u4"),
@@ -401,8 +393,7 @@ _CPU_LOCAL = [
     ("trace_type", "u4"),
     ("call_arg", "u8", (4,)),
     ("call_result", "u8"),
-    ("migrate_disable", "u4"),
-    ("local_unused", "u4"),
+    ("local_unused", "u8"),
     ("scratch", "u8", (2,)),
     ("nmi_stack", "u8"),
     ("ret_stack", "u8"),
@@ -641,7 +632,7 @@ def fgraph_control(byteorder: str) -> np.dtype[np.void]:
     fields: list[Any] = [(name, "u4") for name in ("on", "max_depth", "skip_irqs", "sleep_off")]
     fields += [("thresh", "u8"), ("return_to_handler", "u8"), ("ops", _FTRACE_OPS_ENTRY)]
     fields += [(name, "u8") for name in ("graph", "graph_count", "notrace", "notrace_count")]
-    fields += [("graph_off", "u4"), ("fast", "u4")]
+    fields += [(name, "u4") for name in ("graph_off", "slow_entry", "slow_return", "unused")]
     return _layout(fields, byteorder)
 
 
@@ -668,7 +659,7 @@ def ftrace_ret_stack(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     if pointer_size == 4:
         entry.append(("unused", "u4"))
     entry += [("calltime", "u8"), ("subtime", "u8"), ("probe", "u8")]
-    names = ("index", "overrun", "depth", "graph_depth", "notrace_index", "graph_in_irq")
+    names = ("index", "depth", "overrun", "graph_depth", "notrace_index", "graph_in_irq")
     fields: list[Any] = [(name, "u4") for name in (*names, "slept", "unused")]
     fields.append(("timestamp", "u8"))
     return _layout([*fields, ("stack", entry, (FTRACE_RETFUNC_DEPTH,))], byteorder)

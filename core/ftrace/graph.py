@@ -19,6 +19,7 @@ import numpy as np
 from .. import abi
 from ..errors import TracefsError
 from ..machine.machine import Machine
+from ..machine.symbols import TRACER
 from ..memento import Restore, attributes, in_order
 from .entry import GRAPH_CALL, GRAPH_CALLER, RETURN_TO_HANDLER
 from .ftrace import Ftrace
@@ -34,6 +35,9 @@ CONTROL = "fgraph"
 
 GRAPH_STUB = "ftrace_graph_stub"
 """The function of the graph tracer's ops."""
+
+CPU_RET_STACK = "cpu_ret_stack"
+"""The guest's ret_stacks of CPUs that run no task yet."""
 
 SCHED_SWITCH = ("__tracepoint_sched_switch", "ftrace_graph_probe_sched_switch")
 """The kernel's tracepoint at which sleep is subtracted, and the function attached to it."""
@@ -84,6 +88,12 @@ class FunctionGraph:
         self._layout = abi.fgraph_control(facts.byteorder)
         self._area = SiteArea(facts, machine.memory, "fgraph_hash", _PART)
         self._switch = Tracepoint.find(machine.memory, ftrace.kallsyms, *SCHED_SWITCH)
+        stacks = ftrace.kallsyms.address(CPU_RET_STACK, TRACER)
+        assert stacks is not None
+        size = abi.ftrace_ret_stack(facts.byteorder, facts.pointer_size).itemsize
+        for vcpu in machine.vcpus:
+            if not vcpu.local["ret_stack"]:
+                vcpu.local["ret_stack"] = stacks + vcpu.number * size
 
     def save(self) -> Restore:
         """Return a function that restores the host's part; the machine saves the guest's table."""
@@ -185,7 +195,7 @@ class FunctionGraph:
         )
         for (part, name), place, listed in zip(fields, places, sites, strict=True):
             part[name], part[f"{name}_count"] = place, len(listed)
-        if table["on"] and not settings.thresh:
-            selected = settings.max_depth or settings.skip_irqs or any(map(len, sites))
-            table["fast"] = abi.GraphFast.RETURN | (0 if selected else abi.GraphFast.ENTRY)
+        table["slow_return"] = not table["on"] or settings.thresh > 0
+        selected = settings.max_depth or settings.skip_irqs or any(map(len, sites))
+        table["slow_entry"] = table["slow_return"] or bool(selected)
         self._memory.write(entry[CONTROL], table.tobytes())

@@ -30,8 +30,6 @@ from .symbols import TRACER, Names
 from .vcpu import Vcpu
 
 RETURN_TO_HANDLER = "return_to_handler"
-CPU_RET_STACK = "cpu_ret_stack"
-"""The guest's ret_stacks of CPUs that run no task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +158,7 @@ def graph_ret_addrs(
     if places and frames is not None:
         frame = vcpu.registers.read()[frames.register.name]
         live = live_places(memory, facts, frame, end)
-    for entry in ret_stack(vcpu, memory, port, symbols) if places else ():
+    for entry in ret_stack(vcpu, memory, port) if places else ():
         ret, fp = entry.ret, entry.fp
         if not start <= fp <= end:
             continue  # on another stack: an NMI has its own
@@ -177,15 +175,12 @@ def graph_ret_addrs(
     return real
 
 
-def ret_stack(vcpu: Vcpu, memory: Memory, port: Port, symbols: Names) -> list[TracedReturn]:
+def ret_stack(vcpu: Vcpu, memory: Memory, port: Port) -> list[TracedReturn]:
     """Return the entries of the ret_stack in use on `vcpu`, innermost first."""
     layout = abi.ftrace_ret_stack(port.facts.byteorder, port.facts.pointer_size)
     address = int(vcpu.local["ret_stack"])
     if not address:
-        of_cpus = symbols.address(CPU_RET_STACK, TRACER)
-        if of_cpus is None:
-            return []
-        address = of_cpus + vcpu.number * layout.itemsize
+        return []
     try:
         stack = np.frombuffer(memory.read(address, layout.itemsize), layout)[0]
     except MemoryFault:

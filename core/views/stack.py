@@ -108,7 +108,7 @@ class StackReader:
         sp, memory = vcpu.registers.sp, machine.memory
         top = self._names.stack(vcpu).stop
         start = sp + -sp % size
-        entries = ret_stack(vcpu, memory, machine.port, machine.symbols)
+        entries = ret_stack(vcpu, memory, machine.port)
         data = memory.read_mapped(start, max(min(top - start, words * size), 0))
         data = data[: len(data) // size * size]
         known = self._known(vcpu, top, entries)

@@ -7,12 +7,14 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from unicorn.unicorn_const import UC_HOOK_BLOCK
 
 from dynftrace import arches
 from dynftrace.core.abi import TraceFlag
 from dynftrace.core.elf.image import Image
 from dynftrace.core.ftrace.phases import Act
 from dynftrace.core.ftrace.settle import settle
+from dynftrace.core.views.disasm import Disassembler
 
 from ..support.ports import FAMILIES
 from ..support.user import User
@@ -134,6 +136,33 @@ def test_what_no_nmi_may_divide_is_on_one_page() -> None:
         for function in UNDIVIDED:
             at, size = code[function]
             assert at % 4096 + size <= 4096, (name, function)
+
+
+@pytest.mark.parametrize("arch", arches.names())
+def test_a_block_of_the_tracer_ends_only_at_a_branch(arch: str) -> None:
+    user = User(arch, cpus=1)
+    user("echo function_graph > current_tracer; run syscalls")
+    machine, kallsyms = user.session.boot.machine, user.session.boot.kallsyms
+    disassembler = Disassembler(machine.port.facts, kallsyms)
+    blocks: set[tuple[int, int]] = set()
+
+    def block(uc: object, address: int, size: int, data: object) -> None:
+        blocks.add((address, size))
+
+    machine.vcpus[0]._uc.hook_add(UC_HOOK_BLOCK, block)
+    machine.flush()
+    user("run syscalls; echo function > current_tracer; run syscalls")
+    starts = {address for address, _ in blocks}
+    seen = set()
+    for address, size in blocks:
+        name = kallsyms.name(address).removeprefix(".")
+        if name not in UNDIVIDED or address + size not in starts:
+            continue
+        seen.add(name)
+        # On MIPS, the last instruction is in the branch's delay slot.
+        last = disassembler.decode(address, machine.memory.read(address, size))[-2:]
+        assert any(each.branches for each in last), (name, hex(address + size))
+    assert seen >= {"prepare_ftrace_return", "ftrace_return_to_handler", "function_trace_call"}
 
 
 FOUND = "poke trace_nmi 01; nmi 0 every 300000000; sleep 1.5; nmi 0 off"

@@ -25,27 +25,27 @@ DATA = LOOP + 0x1000
 SAVED = 9
 """Registers that ftrace_caller saves."""
 
-FUNCTION = (14, 10)
+FUNCTION = (12, 10)
 """Loads and stores of function_trace_call.
 
-Loads: irqs_disabled, preempt_count, need_resched, migrate_disable and trace_recursion; flags,
+Loads: irqs_disabled, preempt_count with need_resched and migrate_disable, trace_recursion; flags,
 nr_pages and tail_page; pages; the page's commit word; the clock; write_stamp, entries, pid. Stores:
 irqs_disabled twice, write_stamp, entries, header, type, pid, ip, parent_ip, the commit word.
 """
 
-ENTRY = (19, 18)
+ENTRY = (16, 17)
 """Those of prepare_ftrace_return: as above, with the depth for parent_ip.
 
-Loads also: fgraph.fast, ret_stack, its index and depth, *parent. Stores also: ret, func, fp, told
-and calltime of the entry on ret_stack; its index and depth; *parent.
+Loads also: fgraph.slow_entry, ret_stack, its index with the depth, *parent. Stores also: ret, func,
+fp, told and calltime of the entry on ret_stack; its index with the depth; *parent.
 """
 
-RETURN = (23, 16)
+RETURN = (20, 15)
 """Those of ftrace_return_to_handler: as above.
 
-Loads also: fgraph.fast, ret_stack, its index, depth and overrun, and fp, func, calltime and ret of
-its entry. Stores also: retval, depth, overrun, calltime and rettime for parent_ip; the index and
-the depth of ret_stack.
+Loads also: fgraph.slow_return, ret_stack, its index with the depth, overrun, and fp, func, calltime
+and ret of its entry. Stores also: retval, depth, overrun, calltime and rettime for parent_ip; the
+index with the depth of ret_stack.
 """
 
 

@@ -98,7 +98,8 @@ struct cpu_local {
 	u32 nr_cpus;        /* 0x08 number of vCPUs */
 	u32 irqs_disabled;  /* 0x0c 1: the machine delivers no interrupt here */
 	u32 preempt_count;  /* 0x10 */
-	u32 need_resched;   /* 0x14 */
+	u16 need_resched;   /* 0x14 */
+	u16 migrate_disable; /* 0x16 depth */
 	u64 current_task;   /* 0x18 struct task_struct */
 	s32 pid;            /* 0x20 of current_task, for the tracer */
 	u32 trace_recursion; /* 0x24 contexts in which the tracer runs on this CPU, or 0 */
@@ -109,11 +110,10 @@ struct cpu_local {
 	u64 call_arg[4];    /* 0x30 */
 	u64 call_result;    /* 0x50 */
 
-	u32 migrate_disable; /* 0x58 depth */
-	u32 local_unused;
+	u64 local_unused;    /* 0x58 */
 	u64 scratch[2];      /* 0x60 free for use by the guest */
 	u64 nmi_stack;       /* 0x70 end of this CPU's stack for NMIs; 0: none is delivered yet */
-	u64 ret_stack;       /* 0x78 struct ftrace_ret_stack of current_task, or 0 */
+	u64 ret_stack;       /* 0x78 struct ftrace_ret_stack of current_task */
 
 	struct ring_buffer_cpu buffer; /* 0x80 */
 };
@@ -320,8 +320,8 @@ struct ftrace_graph_ret_entry {
 
 struct ftrace_ret_stack {
 	u32 index;          /* entries in use */
-	u32 overrun;        /* functions not traced because all entries were in use */
 	u32 depth;          /* entries of functions that are traced */
+	u32 overrun;        /* functions not traced because all entries were in use */
 	u32 graph_depth;    /* 1 + depth of a function in set_graph_function, or 0 */
 	u32 notrace_index;  /* 1 + index of a function in set_graph_notrace, or 0 */
 	u32 graph_in_irq;   /* that function is part of a hard interrupt */

@@ -104,13 +104,13 @@ static inline __attribute__((always_inline)) unsigned long rb_context(unsigned l
 {
 	volatile struct cpu_local *cpu = this_cpu;
 
+	/* Also need_resched and migrate_disable, which follow it. */
 	if (sizeof(long) == 8) {
-		RB_ALSO(unusual, *(volatile u64 *)&cpu->preempt_count); /* and need_resched */
-	} else {
-		RB_ALSO(unusual, cpu->preempt_count);
-		RB_ALSO(unusual, cpu->need_resched);
+		RB_ALSO(unusual, *(volatile u64 *)&cpu->preempt_count);
+		return unusual;
 	}
-	return unusual | cpu->migrate_disable;
+	RB_ALSO(unusual, cpu->preempt_count);
+	return unusual | *(volatile u32 *)&cpu->need_resched;
 }
 
 /*

@@ -238,14 +238,13 @@ struct fgraph_control {
 	u64 graph, graph_count;
 	u64 notrace, notrace_count;
 	u32 graph_off; /* for the profiler: exclude traced callees from a function's time */
-	u32 fast;      /* FGRAPH_FAST_*: the settings need no more than that */
+	u32 slow_entry;  /* 0: each call of a site is traced */
+	u32 slow_return; /* 0: each traced function's return is, however long it took */
+	u32 unused;
 };
 extern struct fgraph_control fgraph;
 
 #define FGRAPH_KRETPROBE 2u /* ftrace_ret_entry.told: a return probe follows the call */
-
-#define FGRAPH_FAST_ENTRY 1u  /* each call of a site is traced */
-#define FGRAPH_FAST_RETURN 2u /* each traced function's return is, however long it took */
 
 /*
  * The function profiler: hits and times of each function, per CPU. Either the graph
@@ -274,7 +273,11 @@ struct ftrace_profile {
 
 void profile_graph_entry(unsigned long *parent, unsigned long func, unsigned long frame_pointer);
 void profile_graph_return(struct ftrace_ret_stack *stack, u64 rettime);
-struct ftrace_ret_stack *current_ret_stack(void);
+
+static inline __attribute__((always_inline)) struct ftrace_ret_stack *current_ret_stack(void)
+{
+	return (struct ftrace_ret_stack *)(unsigned long)this_cpu->ret_stack;
+}
 
 void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
 			   unsigned long frame_pointer);

@@ -16,39 +16,24 @@
 
 #define FGRAPH_CPUS 8
 
-struct fgraph_control fgraph;
+struct fgraph_control fgraph = { .slow_entry = 1, .slow_return = 1 };
 
-/* For kernels without tasks, and before the first task. */
-static struct ftrace_ret_stack cpu_ret_stack[FGRAPH_CPUS];
+/*
+ * For each CPU, before its first task and in kernels without tasks. The host stores the address in
+ * cpu_local.ret_stack; a kernel with tasks replaces it.
+ */
+struct ftrace_ret_stack cpu_ret_stack[FGRAPH_CPUS];
 
-/* Stands in for a ret_stack that does not exist: no entry can be added or removed. */
-static const u32 no_ret_stack[sizeof(struct ftrace_ret_stack) / 4] = { ~0u };
-
-struct ftrace_ret_stack *current_ret_stack(void)
+/* Add `n` to the index and the depth, which a register holds together if it can. */
+static inline __attribute__((always_inline)) void
+ret_stack_add(struct ftrace_ret_stack *stack, u32 index, u32 depth, long n)
 {
-	/* A kernel with tasks replaces this ret_stack at its first task switch. */
-	if (!this_cpu->ret_stack)
-		this_cpu->ret_stack = (unsigned long)&cpu_ret_stack[this_cpu->cpu % FGRAPH_CPUS];
-	return (struct ftrace_ret_stack *)(unsigned long)this_cpu->ret_stack;
-}
-
-/* Like current_ret_stack(), without a branch: a kernel's addresses have the highest bit set. */
-static inline __attribute__((always_inline)) struct ftrace_ret_stack *fast_ret_stack(void)
-{
-	unsigned long stack = this_cpu->ret_stack, none = (unsigned long)no_ret_stack;
-	unsigned long mask = (long)stack >> (LONG_BITS - 1);
-
-	OPTIMIZER_HIDE_VAR(mask);
-	return (struct ftrace_ret_stack *)(none ^ ((stack ^ none) & mask));
-}
-
-/* All ones if `index` is that of an entry, else 0. */
-static inline __attribute__((always_inline)) u32 valid_index(u32 index)
-{
-	u32 valid = (s32)((index - FTRACE_RETFUNC_DEPTH) & ~index) >> 31;
-
-	OPTIMIZER_HIDE_VAR(valid);
-	return valid;
+	if (sizeof(long) == 8) {
+		*(u64 *)&stack->index = word_pair(index, depth) + (n + ((s64)n << 32));
+	} else {
+		stack->index = index + n;
+		stack->depth = depth + n;
+	}
 }
 
 static void trace_graph_entry(unsigned long func, u32 depth, u32 irqs_off)
@@ -200,14 +185,14 @@ ON_ONE_PAGE(1024) void prepare_ftrace_return(unsigned long *parent, unsigned lon
 	struct rb_event rb;
 
 	context = rb_plain_context(TRACE_GRAPH_ENT, cpu->irqs_disabled);
-	stack = fast_ret_stack();
+	stack = current_ret_stack();
 	unusual = rb_unusual(0);
 	index = stack->index;
 	cpu->irqs_disabled = 1;
-	RB_ALSO(unusual, ~valid_index(index));
+	RB_ALSO(unusual, (FTRACE_RETFUNC_DEPTH - 1 - index) >> 31);
 	RB_ALSO(unusual, stack->notrace_index);
 	RB_ALSO(unusual, ftrace_pid_list);
-	RB_ALSO(unusual, ~fgraph.fast & FGRAPH_FAST_ENTRY);
+	RB_ALSO(unusual, fgraph.slow_entry);
 	if (unlikely(rb_context(unusual))) {
 		if (unusual) {
 			cpu->irqs_disabled = rb_irqs_off(context);
@@ -221,18 +206,16 @@ ON_ONE_PAGE(1024) void prepare_ftrace_return(unsigned long *parent, unsigned lon
 	event = (struct ftrace_graph_ent_entry *)(rb.event + 1);
 	EVENT_STORE(event->func, self_addr);
 	/* Loading these again takes less time than keeping them in registers that must be saved. */
-	stack = (struct ftrace_ret_stack *)(unsigned long)cpu->ret_stack;
-	depth = stack->depth;
+	stack = current_ret_stack();
+	rb_load(&stack->index, &index, &depth);
 	event->depth = depth;
-	index = stack->index;
 	entry = &stack->stack[index];
 	entry->ret = *parent;
 	entry->func = self_addr;
 	entry->fp = frame_pointer;
 	EVENT_STORE(((struct event_pair *)&entry->told)->words, word_pair(1, 0));
 	entry->calltime = this_clock->ticks; /* as in rb_write() */
-	stack->index = index + 1;
-	stack->depth = depth + 1;
+	ret_stack_add(stack, index, depth, 1);
 	*parent = fgraph.return_to_handler;
 	cpu->irqs_disabled = rb_irqs_off(context) | ((u32)rb.keep + 1);
 	if (unlikely(!rb.keep))
@@ -305,21 +288,21 @@ ON_ONE_PAGE(1024) unsigned long ftrace_return_to_handler(unsigned long frame_poi
 	struct ftrace_ret_stack *stack;
 	struct ftrace_ret_entry *entry;
 	unsigned long unusual, ret;
-	u32 context, index, depth, valid;
+	u32 context, index, depth;
 	struct rb_event rb;
 
 	context = rb_plain_context(TRACE_GRAPH_RET, cpu->irqs_disabled);
 	cpu->irqs_disabled = 1;
-	stack = fast_ret_stack();
+	stack = current_ret_stack();
 	unusual = rb_unusual(0);
-	index = stack->index - 1;
-	valid = valid_index(index);
-	entry = &stack->stack[index & valid];
-	RB_ALSO(unusual, ~valid);
+	index = stack->index;
+	/* Without an entry, these are words before the first one. */
+	entry = &stack->stack[(long)index - 1];
+	RB_ALSO(unusual, (index - 1) >> 31);
 	RB_ALSO(unusual, entry->fp ^ frame_pointer);
 	RB_ALSO(unusual, entry->told ^ 1);
 	RB_ALSO(unusual, stack->graph_depth);
-	RB_ALSO(unusual, ~fgraph.fast & FGRAPH_FAST_RETURN);
+	RB_ALSO(unusual, fgraph.slow_return);
 	if (unlikely(rb_context(unusual))) {
 		if (unusual)
 			return graph_return(frame_pointer, retval, rettime, rb_irqs_off(context));
@@ -329,13 +312,11 @@ ON_ONE_PAGE(1024) unsigned long ftrace_return_to_handler(unsigned long frame_poi
 	rb_write(&rb, GRAPH_RET_SIZE, context);
 	event = (struct ftrace_graph_ret_entry *)(rb.event + 1);
 	/* Again, for the same reason as in prepare_ftrace_return(). */
-	stack = (struct ftrace_ret_stack *)(unsigned long)cpu->ret_stack;
-	depth = stack->depth;
+	stack = current_ret_stack();
+	rb_load(&stack->index, &index, &depth);
 	event->depth = depth - 1;
-	stack->depth = depth + (u32)rb.keep;
-	index = stack->index;
-	entry = &stack->stack[index - 1];
-	stack->index = index + (u32)rb.keep;
+	entry = &stack->stack[(long)index - 1];
+	ret_stack_add(stack, index, depth, (long)rb.keep);
 	event->overrun = stack->overrun;
 	EVENT_STORE(event->retval, retval);
 	EVENT_STORE(event->func, entry->func);

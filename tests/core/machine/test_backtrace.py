@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dynftrace.core import abi
-from dynftrace.core.machine.backtrace import CPU_RET_STACK, RETURN_TO_HANDLER, backtrace
+from dynftrace.core.machine.backtrace import RETURN_TO_HANDLER, backtrace
 
 from .guest import DATA, TEXT, Guest
 
@@ -62,6 +62,6 @@ def test_return_to_handler_is_replaced_from_the_ret_stack() -> None:
         stack["stack"][row]["ret"], stack["stack"][row]["fp"] = ret, fp
     stack["index"] = len(entries)
     guest.machine.memory.write(DATA + 0x1800, stack.tobytes())
-    guest.names.by_name[CPU_RET_STACK] = DATA + 0x1800
+    guest.machine.vcpus[0].local["ret_stack"] = DATA + 0x1800
     # The third is left over from an earlier call: no entry matches its position.
     assert found(guest) == [(0x2222, 40), (BACK, 32), (0x1111, 16)]
