@@ -140,7 +140,7 @@ def test_what_no_nmi_may_divide_is_on_one_page() -> None:
 
 @pytest.mark.parametrize("arch", arches.names())
 def test_a_block_of_the_tracer_ends_only_at_a_branch(arch: str) -> None:
-    user = User(arch, cpus=1)
+    user = User(arch, alone=True, cpus=1)
     user("echo function_graph > current_tracer; run syscalls")
     machine, kallsyms = user.session.boot.machine, user.session.boot.kallsyms
     disassembler = Disassembler(machine.port.facts, kallsyms)
