@@ -5,10 +5,10 @@
 
 `CLIENT` is trace-cmd, perf, libtracefs or selftests; `GLOB` matches names of cases, or paths of
 selftests below test.d. What is not installed is skipped, with a reason. `--patience` multiplies
-the time that clients have, for a slow or busy system; no page is written if it was too short for
-some cases. `--check` fails if less than three quarters of the cases pass that pass on the page;
-cases without time do not count if at least a third of the page's cases pass. Needs root; see
-namespace.py.
+the time that clients have, for a slow or busy system. `--write` writes no page, and fails, if a
+client was skipped or a case had no time. `--check` fails if less than three quarters of the cases
+pass that pass on the page; cases without time do not count if at least a third of the page's cases
+pass. Needs root; see namespace.py.
 """
 
 from __future__ import annotations
@@ -174,6 +174,8 @@ def main() -> int:
     parser.add_argument("--check", type=Path, metavar="PAGE")
     parser.add_argument("--patience", type=float, default=1.0, metavar="FACTOR")
     options = parser.parse_args()
+    if options.write is not None and (options.only, options.case) != (None, "*"):
+        parser.error("--write needs all clients and cases: leave --only and --case out")
     Machine.patience = options.patience
     began = time.monotonic()
     try:
@@ -181,7 +183,7 @@ def main() -> int:
         found = run_all(options.only, options.case)
     except NotPossibleError as error:
         print(f"skipped: {error}")
-        return 0
+        return 0 if options.write is None else 1
     for each in found:
         print(each.row())
         for result in each.results:
@@ -189,8 +191,8 @@ def main() -> int:
                 print(f"  {result.result}: {result.name}: {result.why}")
     print(f"{time.monotonic() - began:.0f} s")
     if options.write is not None:
-        if untried := sum(each.untried for each in found):
-            print(f"{options.write} stays as it is: {untried} cases had no time; use --patience 2")
+        if lack := lacking(found):
+            print(f"{options.write} stays as it is: {lack}")
             return 1
         text = options.write.read_text(encoding="utf-8")
         before, rest = text.split(BEGIN)
@@ -200,6 +202,15 @@ def main() -> int:
     if options.check is not None:
         return worse(options.check.read_text(encoding="utf-8"), found)
     return 0
+
+
+def lacking(found: Sequence[Tried]) -> str:
+    """Return what a page of these results would lack; nothing if it would be whole."""
+    skipped = [f"{each.client}: {each.skipped}" for each in found if each.skipped]
+    untried = sum(each.untried for each in found)
+    if untried:
+        skipped.append(f"cases without time: {untried}; use --patience 2")
+    return "; ".join(skipped)
 
 
 def worse(text: str, found: Sequence[Tried]) -> int:

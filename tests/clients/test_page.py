@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .__main__ import BEGIN, END, Tried, page, worse
+from .__main__ import BEGIN, END, Tried, lacking, page, worse
 from .cases import PERF, TRACE_CMD
 from .selftests import UNTRIED, Result, _results
 
@@ -25,6 +25,13 @@ def test_a_run_with_fewer_passes_is_worse() -> None:
     assert worse(text, [tried(*["PASS"] * 2, "FAIL", UNTRIED, UNTRIED)]) == 0  # a slow system
     assert worse(text, [tried("FAIL", *[UNTRIED] * 4)]) == 1  # a case that holds all others up
     assert worse(text, [Tried("trace-cmd", "", "x86_64", skipped="not installed")]) == 0
+
+
+def test_no_page_is_written_without_a_client_or_a_case() -> None:
+    assert lacking([tried("PASS", "FAIL")]) == ""
+    assert "cases without time: 1;" in lacking([tried("PASS", UNTRIED)])
+    skipped = Tried("perf", "", "", skipped="skipped: perf is not installed")
+    assert lacking([tried("PASS"), skipped]) == "perf: skipped: perf is not installed"
 
 
 def test_a_failure_that_a_case_expects_is_a_pass() -> None:
