@@ -1,8 +1,8 @@
 """What the emulator takes at least for a traced call: the calls, and the accesses to memory.
 
 Loops on x86-64 make the calls, jumps, branches and returns of a traced call, save and restore the
-registers, and load and store each word that an event needs once, with one instruction of arithmetic
-for each. They check nothing and pack no fields. Each access is a look-up in the emulator's TLB, and
+registers, and load and store the words that an event needs, with one instruction of arithmetic for
+each. They check nothing and pack no fields. Each access is a look-up in the emulator's TLB, and
 each block of code a call of the clock's hook and, after a return, a look-up of the next block.
 """
 
@@ -33,19 +33,22 @@ nr_pages and tail_page; pages; the page's commit word; the clock; write_stamp, e
 irqs_disabled twice, write_stamp, entries, header, type, pid, ip, parent_ip, the commit word.
 """
 
-ENTRY = (16, 17)
+ENTRY = (23, 17)
 """Those of prepare_ftrace_return: as above, with the depth for parent_ip.
 
-Loads also: fgraph.slow_entry, ret_stack, its index with the depth, *parent. Stores also: ret, func,
-fp, told and calltime of the entry on ret_stack; its index with the depth; *parent.
+Loads also: fgraph.slow_entry, ftrace_pid_list, ret_stack, its index with the depth, notrace_index,
+*parent, return_to_handler; the clock for calltime. Stores also: ret, func, fp, told and calltime of
+the entry on ret_stack; its index with the depth; *parent. tail_page, ret_stack and its index are
+loaded twice, and a register is saved: x86-64 has nine registers that a function need not save.
 """
 
-RETURN = (20, 15)
+RETURN = (25, 14)
 """Those of ftrace_return_to_handler: as above.
 
-Loads also: fgraph.slow_return, ret_stack, its index with the depth, overrun, and fp, func, calltime
-and ret of its entry. Stores also: retval, depth, overrun, calltime and rettime for parent_ip; the
-index with the depth of ret_stack.
+Loads also: fgraph.slow_return, ret_stack, its index with the depth, graph_depth, overrun, and fp,
+told, func, calltime and ret of its entry; the clock for rettime. Stores also: retval, depth,
+overrun, calltime and rettime for parent_ip; the index with the depth of ret_stack. tail_page,
+ret_stack and its index are loaded twice.
 """
 
 
