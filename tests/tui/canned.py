@@ -225,7 +225,7 @@ class CannedDriver:
     def watch(self, step: int | None) -> None:
         """Do nothing: there is no CPU."""
 
-    def view(self, *, hurry: bool = False) -> View:
+    def view(self, *, old_s: float = 0.0) -> View:
         """Return the current state."""
         return replace(
             self.base,

@@ -49,7 +49,7 @@ from ..present.reports import bug_report, oops_report
 from ..present.view import STEPPING, Done, Report, State, Status, View
 from ..tours.tour import shell_of
 from .experiments import offered
-from .worker import FRAME_S, Clock, HostClock
+from .worker import Clock, HostClock
 
 TRACE_SHARE = 6
 """Decoding the trace takes at most this fraction (1/N) of the time the machine runs."""
@@ -81,7 +81,7 @@ class SessionDriver:
         self._hits = HitCounter()
         self._trace: TraceExplorer | None = None
         self._trace_of: tuple[object, ...] = ()
-        self._next_trace = 0.0
+        self._decoded = self._rest = 0.0  # when the trace was decoded, and for how long it is good
         self._watched: int | None = None
         self._reports: dict[tuple[int, str, bool], Report] = {}
         """Reports by the identity of the error they are about, in the order of the errors."""
@@ -167,11 +167,11 @@ class SessionDriver:
 
     # Views
 
-    def view(self, *, hurry: bool = False) -> View:
-        """Make a view; in a `hurry` its trace may be slightly old."""
+    def view(self, *, old_s: float = 0.0) -> View:
+        """Make a view; its trace may be `old_s` host seconds old."""
         session = self.session
         with session.lock:
-            trace = self._events(hurry)
+            trace = self._events(old_s)
             table = self._functions(trace)
             ip = self._ip
             if ip is not None and self.boot.ftrace.records.find(ip) is None:
@@ -185,10 +185,10 @@ class SessionDriver:
                 ip=ip,
                 site=None if ip is None else SiteText(self.boot.sites.at(ip, after=MOST_AFTER)),
                 start=self._start,
-                path=self._path(ip, hurry) if ip is not None or not found else None,
+                path=self._path(ip, old_s > 0) if ip is not None or not found else None,
                 reports=self._all_reports(),
                 stepping=stepping,
-                call=self._call(stepping, hurry),
+                call=self._call(stepping, old_s > 0),
                 patching=session.patch_view(),
                 watching=self.boot.ftrace.patcher.watching,
                 experiments=offered(session),
@@ -305,20 +305,19 @@ class SessionDriver:
             self._stubs = of, own
         return of[1], self._stubs[1]
 
-    def _events(self, hurry: bool) -> TraceExplorer:
+    def _events(self, old_s: float) -> TraceExplorer:
         session = self.session
         ring = self.boot.ring
         counts = [(ring.in_buffer(cpu), ring.overrun(cpu)) for cpu in ring.cpus]
         version = (session.boots, ring.resets, *counts, self.boot.array.context())
         if self._trace is None or version != self._trace_of:
             begin = self._clock.now()
-            if self._trace is None or not hurry or begin >= self._next_trace:
+            good_until = self._decoded + max(self._rest, old_s) if old_s else begin
+            if self._trace is None or begin >= good_until:
                 self._trace = TraceExplorer(self.boot.array.follow())
                 self._trace_of = version
-                # Decoding a big buffer is slow; leave most of the time to the machine, and to keys
-                # that follow each other closely.
-                took = self._clock.now() - begin
-                self._next_trace = begin + max(TRACE_SHARE * took, FRAME_S)
+                # Decoding a big buffer is slow: leave most of the time to the machine.
+                self._decoded, self._rest = begin, TRACE_SHARE * (self._clock.now() - begin)
         return self._trace
 
     def _all_reports(self) -> tuple[Report, ...]:

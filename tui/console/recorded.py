@@ -75,7 +75,7 @@ class RecordedDriver:
     def watch(self, step: int | None) -> None:
         """Do nothing: there is no CPU."""
 
-    def view(self, *, hurry: bool = False) -> View:
+    def view(self, *, old_s: float = 0.0) -> View:
         """Return the trace and its functions."""
         return View(status=self._status, functions=self._functions, trace=self._trace, ip=self._ip)
 

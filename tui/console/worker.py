@@ -7,9 +7,11 @@ where a chunk ends does not depend on the host.
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -31,6 +33,16 @@ CHUNK_NS = 1_000_000
 FRAME_S = 0.1
 """Host seconds between two views while the machine runs."""
 
+KEYS_S = 0.5
+"""Host seconds that the trace may be old in a view made for a key while the machine runs. Keys that
+follow each other faster than `FRAME_S` show other call sites; the whole screen would take longer
+to draw than the time to the next key."""
+
+TURN_S = 0.001
+"""Host seconds for which this thread keeps the interpreter, when the interface waits for it, while
+it makes a view. Chunks mostly run in the emulator, without the interpreter: Python's own 5 ms suit
+them, and do not interrupt the interface."""
+
 AHEAD_S = 0.02
 """Host seconds that the machine may run ahead of the wall clock. It runs in bursts, and
 between them the interpreter is free for the interface."""
@@ -43,6 +55,17 @@ GLANCE_S = 0.001
 
 BUSY_S = 0.2
 """Host seconds after which the status line mentions a job."""
+
+
+@contextmanager
+def _short_turns() -> Iterator[None]:
+    """Let threads that wait for the interpreter have it after `TURN_S`."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(TURN_S)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 class Clock(Protocol):
@@ -89,8 +112,8 @@ class Driver(Protocol):
         """End a run soon; may be called from any thread."""
         ...
 
-    def view(self, *, hurry: bool = False) -> View:
-        """Make a view; in a `hurry` its big tables may be slightly old."""
+    def view(self, *, old_s: float = 0.0) -> View:
+        """Make a view; its big tables may be `old_s` host seconds old."""
         ...
 
     def look_at(self, ip: int) -> None:
@@ -294,7 +317,7 @@ class Runner:
         while not self._closed:
             jobs = self._work(driver, self._patience(driver, begin, started))
             if jobs is not None:
-                self._publish(driver, hurry=self._running)
+                self._publish(driver, KEYS_S if self._running else 0.0)
                 with self._lock:
                     self._open_jobs -= jobs
                 self._wake()
@@ -304,7 +327,7 @@ class Runner:
                 self._wait_quiet()
                 self._chunk(driver)
                 if self._clock.now() - drawn >= FRAME_S or not self._running:
-                    self._publish(driver, hurry=self._running)
+                    self._publish(driver, FRAME_S if self._running else 0.0)
                     drawn = self._clock.now()
 
     def _wait_quiet(self) -> None:
@@ -344,7 +367,8 @@ class Runner:
             self.failure = str(e)
             self._wake()
 
-    def _publish(self, driver: Driver, *, hurry: bool = False) -> None:
-        view = driver.view(hurry=hurry)
+    def _publish(self, driver: Driver, old_s: float = 0.0) -> None:
+        with _short_turns():
+            view = driver.view(old_s=old_s)
         with self._lock:
             self._view = view

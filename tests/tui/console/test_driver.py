@@ -5,7 +5,7 @@ from __future__ import annotations
 from dynftrace import arches
 from dynftrace.core.session.session import Session
 from dynftrace.tui.console.driver import SessionDriver
-from dynftrace.tui.console.worker import FRAME_S
+from dynftrace.tui.console.worker import FRAME_S, KEYS_S
 
 from ..canned import StoppedClock
 
@@ -15,14 +15,15 @@ def test_views_that_follow_each_other_closely_decode_the_trace_once() -> None:
     driver = SessionDriver(Session.open(arches.load("x86_64")), clock)
     assert not driver.execute("echo function > current_tracer").error
 
-    def trace(*, hurry: bool) -> object:
+    def trace(old_s: float) -> object:
         assert not driver.execute("run syscalls").error
-        return driver.view(hurry=hurry).trace
+        return driver.view(old_s=old_s).trace
 
-    first = trace(hurry=True)
+    first = trace(FRAME_S)
     clock.sleep(FRAME_S * 0.9)
-    assert trace(hurry=True) is first
+    assert trace(FRAME_S) is first
     clock.sleep(FRAME_S * 0.2)
-    second = trace(hurry=True)
+    assert trace(KEYS_S) is first
+    second = trace(FRAME_S)
     assert second is not first
-    assert trace(hurry=False) is not second
+    assert trace(0.0) is not second

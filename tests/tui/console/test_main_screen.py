@@ -390,7 +390,7 @@ async def test_the_equivalent_command_is_copied() -> None:
 )
 async def test_hits_are_shown_under_their_title(size: tuple[int, int], pattern: str) -> None:
     class Hit(CannedDriver):
-        def view(self, *, hurry: bool = False) -> View:
+        def view(self, *, old_s: float = 0.0) -> View:
             view = super().view()
             assert isinstance(view.functions, FunctionTable)
             hits = np.full(len(view.functions), 98765)

@@ -113,9 +113,9 @@ def test_a_frame_comes_later_after_a_job_has_made_one() -> None:
             self.runs.append(ns)
             clock.seconds += FRAME_S / 3.5
 
-        def view(self, *, hurry: bool = False) -> View:
+        def view(self, *, old_s: float = 0.0) -> View:
             self.frames.append(len(self.runs))
-            return super().view(hurry=hurry)
+            return super().view(old_s=old_s)
 
     clock = StoppedClock()
     rig = Rig(Counting(), clock)

@@ -7,6 +7,7 @@ import pytest
 from dynftrace import arches
 from dynftrace.core.session.session import Session
 from dynftrace.tui.console.driver import SessionDriver
+from dynftrace.tui.console.worker import FRAME_S
 from dynftrace.tui.present.line import plain
 
 from ...support.keystone import needs_keystone
@@ -30,9 +31,9 @@ def shown(arch: str, *commands: str, function: str = "usb_ifnum_to_if") -> list[
     return drawn(driver)
 
 
-def drawn(driver: SessionDriver, *, hurry: bool = False) -> list[str]:
+def drawn(driver: SessionDriver, *, old_s: float = 0.0) -> list[str]:
     """Return the rows of the Trampoline pane of a new view."""
-    path = driver.view(hurry=hurry).path
+    path = driver.view(old_s=old_s).path
     assert path is not None
     return [plain(each).rstrip() for each in path.fitted(120, 40)]
 
@@ -76,7 +77,7 @@ def test_a_quick_view_keeps_the_last_table() -> None:
     driver.view()
     driver.execute("poke msleep.stub nop")
     wrong = [
-        any(row.startswith("! msleep.stub") for row in drawn(driver, hurry=hurry))
-        for hurry in (True, False)
+        any(row.startswith("! msleep.stub") for row in drawn(driver, old_s=old_s))
+        for old_s in (FRAME_S, 0.0)
     ]
     assert wrong == [False, True]
