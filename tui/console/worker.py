@@ -40,8 +40,11 @@ to draw than the time to the next key."""
 
 TURN_S = 0.001
 """Host seconds for which this thread keeps the interpreter, when the interface waits for it, while
-it makes a view. Chunks mostly run in the emulator, without the interpreter: Python's own 5 ms suit
-them, and do not interrupt the interface."""
+it makes a view."""
+
+LONG_TURN_S = sys.getswitchinterval()
+"""The same while it does anything else: Python's own 5 ms. Chunks mostly run in the emulator,
+without the interpreter, and shorter turns would only interrupt the interface."""
 
 AHEAD_S = 0.02
 """Host seconds that the machine may run ahead of the wall clock. It runs in bursts, and
@@ -60,12 +63,11 @@ BUSY_S = 0.2
 @contextmanager
 def _short_turns() -> Iterator[None]:
     """Let threads that wait for the interpreter have it after `TURN_S`."""
-    before = sys.getswitchinterval()
     sys.setswitchinterval(TURN_S)
     try:
         yield
     finally:
-        sys.setswitchinterval(before)
+        sys.setswitchinterval(LONG_TURN_S)
 
 
 class Clock(Protocol):

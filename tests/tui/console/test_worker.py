@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,9 @@ from dynftrace.tui.console.worker import (
     FRAME_S,
     GIVE_WAY_S,
     GLANCE_S,
+    KEYS_S,
+    LONG_TURN_S,
+    TURN_S,
     Clock,
     Driver,
     Runner,
@@ -126,6 +130,50 @@ def test_a_frame_comes_later_after_a_job_has_made_one() -> None:
     rig.runner.close()
     rig.thread.join(10)
     assert Counting.frames[:3] == [0, 0, 4]
+
+
+def test_the_interface_has_the_interpreter_sooner_while_a_view_is_made() -> None:
+    class Watching(CannedDriver):
+        turns: ClassVar[set[float]] = set()
+
+        def view(self, *, old_s: float = 0.0) -> View:
+            self.turns.add(round(sys.getswitchinterval(), 4))
+            return super().view(old_s=old_s)
+
+    rig = Rig(Watching())
+    try:
+        turn = rig.runner.submit(lambda driver: sys.getswitchinterval()).result(10)
+        rig.view()
+    finally:
+        rig.runner.close()
+        rig.thread.join(10)
+    assert Watching.turns == {TURN_S} and turn == LONG_TURN_S == sys.getswitchinterval()
+
+
+def test_a_view_for_a_key_may_be_older_than_a_frame() -> None:
+    class Noting(CannedDriver):
+        ages: ClassVar[list[float]] = []
+
+        def view(self, *, old_s: float = 0.0) -> View:
+            self.ages.append(old_s)
+            return super().view(old_s=old_s)
+
+        def run(self, ns: int) -> None:
+            super().run(ns)
+            clock.seconds += FRAME_S
+
+    clock = StoppedClock()
+    rig = Rig(Noting(), clock)
+    try:
+        rig.until(lambda: rig.runner.opened)
+        rig.runner.run()
+        rig.until(lambda: FRAME_S in Noting.ages)
+        rig.runner.pause()
+        rig.view()
+    finally:
+        rig.runner.close()
+        rig.thread.join(10)
+    assert Noting.ages[0] == Noting.ages[-1] == 0.0 and Noting.ages[1] == KEYS_S
 
 
 def test_a_long_job_is_shown_as_busy() -> None:
