@@ -168,7 +168,7 @@ class SessionDriver:
     # Views
 
     def view(self, *, old_s: float = 0.0) -> View:
-        """Make a view; its trace may be `old_s` host seconds old."""
+        """Make a view; its trace may be `old_s` host seconds old, or more if decoding is slow."""
         session = self.session
         with session.lock:
             trace = self._events(old_s)
@@ -312,7 +312,9 @@ class SessionDriver:
         version = (session.boots, ring.resets, *counts, self.boot.array.context())
         if self._trace is None or version != self._trace_of:
             begin = self._clock.now()
-            good_until = self._decoded + max(self._rest, old_s) if old_s else begin
+            # Not after a reboot, or after the buffer was cleared.
+            same = old_s and version[:2] == self._trace_of[:2]
+            good_until = self._decoded + max(self._rest, old_s) if same else begin
             if self._trace is None or begin >= good_until:
                 self._trace = TraceExplorer(self.boot.array.follow())
                 self._trace_of = version

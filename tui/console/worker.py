@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -58,16 +57,6 @@ GLANCE_S = 0.001
 
 BUSY_S = 0.2
 """Host seconds after which the status line mentions a job."""
-
-
-@contextmanager
-def _short_turns() -> Iterator[None]:
-    """Let threads that wait for the interpreter have it after `TURN_S`."""
-    sys.setswitchinterval(TURN_S)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(LONG_TURN_S)
 
 
 class Clock(Protocol):
@@ -370,7 +359,10 @@ class Runner:
             self._wake()
 
     def _publish(self, driver: Driver, old_s: float = 0.0) -> None:
-        with _short_turns():
+        sys.setswitchinterval(TURN_S)
+        try:
             view = driver.view(old_s=old_s)
+        finally:
+            sys.setswitchinterval(LONG_TURN_S)
         with self._lock:
             self._view = view

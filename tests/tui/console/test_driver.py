@@ -26,4 +26,7 @@ def test_views_that_follow_each_other_closely_decode_the_trace_once() -> None:
     assert trace(KEYS_S) is first
     second = trace(FRAME_S)
     assert second is not first
-    assert trace(0.0) is not second
+    third = trace(0.0)
+    assert third is not second
+    assert not driver.execute("echo > trace").error
+    assert trace(FRAME_S) is not third  # the buffer was cleared
